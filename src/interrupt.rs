@@ -1,0 +1,103 @@
+//! The wish to stop, and the process groups that must end with it.
+//!
+//! One [`Interrupt`] exists for a run. Whatever takes long asks [`Interrupt::check`] now and then;
+//! children are told at once, because the person at the terminal is waiting for them to be gone.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::error::{Class, Fault};
+
+/// How long a process group has to end by itself before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Shared by everything that runs.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    wanted: AtomicBool,
+    groups: Mutex<BTreeSet<i32>>,
+}
+
+/// The run was interrupted.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+impl Fault for Interrupted {
+    fn class(&self) -> Class {
+        Class::Interrupted
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("run the same command with --resume to go on from here".into())
+    }
+}
+
+impl Interrupt {
+    /// An error once an interrupt is wanted.
+    pub fn check(&self) -> Result<(), Interrupted> {
+        if self.0.wanted.load(Ordering::SeqCst) { Err(Interrupted) } else { Ok(()) }
+    }
+
+    /// Wants the run to stop: every registered process group gets SIGTERM now, and SIGKILL after a
+    /// short grace.
+    pub fn raise(&self) {
+        self.0.wanted.store(true, Ordering::SeqCst);
+        self.signal(Signal::TERM);
+        let state = self.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(GRACE);
+            state.signal(Signal::KILL);
+        });
+    }
+
+    /// Raises the interrupt on SIGINT, SIGTERM and SIGHUP from now on.
+    pub fn listen(&self) -> Result<(), ctrlc::Error> {
+        let interrupt = self.clone();
+        ctrlc::set_handler(move || interrupt.raise())
+    }
+
+    /// Remembers a child's process group until the guard is dropped; what is left of the group is
+    /// killed then, since a step's processes must not outlive the step.
+    pub fn watch(&self, pid: u32) -> Option<Watched> {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        self.groups().insert(pid.as_raw_pid());
+        // The interrupt may have come between the spawn and this registration.
+        if self.check().is_err() {
+            let _ = kill_process_group(pid, Signal::TERM);
+        }
+        Some(Watched { interrupt: self.clone(), group: pid })
+    }
+
+    fn signal(&self, signal: Signal) {
+        for group in self.groups().iter().filter_map(|&raw| Pid::from_raw(raw)) {
+            // A group that is gone already is what we want.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    fn groups(&self) -> MutexGuard<'_, BTreeSet<i32>> {
+        self.0.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A registered process group; dropping it ends what is left of the group.
+#[derive(Debug)]
+pub struct Watched {
+    interrupt: Interrupt,
+    group: Pid,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = kill_process_group(self.group, Signal::KILL);
+        self.interrupt.groups().remove(&self.group.as_raw_pid());
+    }
+}
