@@ -271,7 +271,7 @@ mod tests {
         let two: serde_json::Value =
             serde_json::from_str(r#"{"a": 0.00001, "b": {"c": [2, {"y": 1, "z": 0}], "d": 1}}"#).unwrap();
         assert_eq!(canonical_json(&one), canonical_json(&two));
-        assert_eq!(canonical_json(&one), br#"{"a":1e-5,"b":{"c":[2,{"y":1,"z":0}],"d":1}}"#);
+        assert_eq!(canonical_json(&one), br#"{"a":0.00001,"b":{"c":[2,{"y":1,"z":0}],"d":1}}"#);
     }
 
     #[test]
