@@ -9,7 +9,7 @@ mod template;
 pub use action::*;
 pub use template::{Reference, Template, TemplateError};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -84,4 +84,25 @@ pub struct Cost {
     pub memory_mib: u32,
     /// Size of what it leaves on disk in MiB.
     pub disk_mib: u32,
+}
+
+impl Step {
+    /// Every reference in its templates.
+    pub fn references(&self) -> Vec<&Reference> {
+        let mut references: Vec<&Reference> =
+            self.action.templates().into_iter().flat_map(Template::references).collect();
+        references.extend(self.environment.values().flat_map(Template::references));
+        references
+    }
+
+    /// The tools that its templates name. These enter the step's key.
+    pub fn tools(&self) -> BTreeSet<&Name> {
+        let mut tools = BTreeSet::new();
+        for reference in self.references() {
+            if let Reference::Tool(tool) = reference {
+                tools.insert(tool);
+            }
+        }
+        tools
+    }
 }

@@ -68,6 +68,8 @@ pub struct PackageSource {
 pub struct PackageFile {
     /// The platform it serves.
     pub platform: Platform,
+    /// The package's name for this platform, where every platform has a package of its own.
+    pub package: Option<String>,
     /// The file's name as published.
     pub file: RelativePath,
     /// Its digest.

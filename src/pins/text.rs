@@ -104,6 +104,14 @@ fn is_relative_path(text: &str) -> bool {
         && text.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
+impl Name {
+    /// A name known to be good when the program is written.
+    pub(crate) fn constant(name: &'static str) -> Self {
+        debug_assert!(name.parse::<Self>().is_ok());
+        Self(name.to_owned())
+    }
+}
+
 impl RelativePath {
     /// A path known to be good when the program is written.
     pub(crate) fn constant(path: &'static str) -> Self {

@@ -124,7 +124,7 @@ pub struct FetchPackage {
     pub size: Option<u64>,
 }
 
-/// See [`Action::FetchWheels`]. Output: the directory `wheels`.
+/// See [`Action::FetchWheels`]. Outputs: the directory `wheels`, and `requirements.txt` as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FetchWheels {
@@ -144,6 +144,8 @@ pub struct Unpack {
     pub strip: u32,
     /// Only members whose remaining path begins with one of these; all when empty.
     pub only: Vec<String>,
+    /// Not members whose remaining path begins with one of these.
+    pub except: Vec<String>,
 }
 
 /// See [`Action::Collect`]. Outputs: the first parts of the keys.
@@ -236,4 +238,81 @@ pub struct ArtifactSpec {
     pub role: String,
     /// Its encoding.
     pub encoding: Encoding,
+}
+
+impl Action {
+    /// The variant's name as it is serialized.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::FetchGit(_) => "fetch-git",
+            Self::FetchFile(_) => "fetch-file",
+            Self::FetchPackage(_) => "fetch-package",
+            Self::FetchWheels(_) => "fetch-wheels",
+            Self::Unpack(_) => "unpack",
+            Self::Collect(_) => "collect",
+            Self::Patch(_) => "patch",
+            Self::Run(_) => "run",
+            Self::CheckSymbols(_) => "check-symbols",
+            Self::Package(_) => "package",
+        }
+    }
+
+    /// Every template in the action.
+    pub fn templates(&self) -> Vec<&Template> {
+        match self {
+            Self::FetchGit(_) | Self::FetchFile(_) | Self::FetchPackage(_) | Self::FetchWheels(_) => Vec::new(),
+            Self::Unpack(unpack) => vec![&unpack.archive],
+            Self::Collect(collect) => collect.copies.iter().map(|copy| &copy.from).collect(),
+            Self::Patch(patch) => vec![&patch.tree],
+            Self::Run(run) => run.commands.iter().flatten().chain([&run.directory]).collect(),
+            Self::CheckSymbols(check) => vec![&check.library],
+            Self::Package(package) => package.artifacts.iter().map(|artifact| &artifact.from).collect(),
+        }
+    }
+
+    /// Names of tools that the action needs without saying so in a template. What such a tool
+    /// brings is checked by digest, so the tool itself is no part of the step's key.
+    pub fn implied_tools(&self) -> &'static [&'static str] {
+        match self {
+            Self::FetchPackage(FetchPackage { registry: Registry::Npm, .. }) => &["npm"],
+            Self::FetchPackage(FetchPackage { registry: Registry::Pypi, .. }) | Self::FetchWheels(_) => &["python"],
+            _ => &[],
+        }
+    }
+
+    /// What the action takes in without a recorded digest or id, by name; empty in a build that can
+    /// be repeated.
+    pub fn unrecorded_inputs(&self) -> Vec<String> {
+        let unless_known = |digest: &Recorded<Digest>, name: &str| {
+            if digest.known().is_some() { Vec::new() } else { vec![name.to_owned()] }
+        };
+        match self {
+            Self::FetchFile(fetch) => unless_known(&fetch.sha256, &fetch.name),
+            Self::FetchPackage(fetch) => unless_known(&fetch.sha256, fetch.file.as_str()),
+            Self::FetchWheels(fetch) => unless_known(&fetch.sha256, fetch.requirements.as_str()),
+            Self::Patch(patch) => patch.patches.iter().flat_map(PatchFile::unrecorded).collect(),
+            Self::FetchGit(_)
+            | Self::Unpack(_)
+            | Self::Collect(_)
+            | Self::Run(_)
+            | Self::CheckSymbols(_)
+            | Self::Package(_) => Vec::new(),
+        }
+    }
+}
+
+impl PatchFile {
+    fn unrecorded(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        if self.sha256.known().is_none() {
+            names.push(self.file.to_string());
+        }
+        for (path, images) in &self.images {
+            let unknown = |id: &Option<Recorded<Commit>>| id.as_ref().is_some_and(|id| id.known().is_none());
+            if unknown(&images.before) || unknown(&images.after) {
+                names.push(format!("{}: {path}", self.file));
+            }
+        }
+        names
+    }
 }

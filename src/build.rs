@@ -1,0 +1,313 @@
+//! A build from a request: read the pins, plan, check the host, run, publish.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::clock;
+use crate::digest::Digest;
+use crate::error::{Class, Fault, Result};
+use crate::exec::{self, Limits, Observe, Run, environment, package, perform::Performer};
+use crate::host::Host;
+use crate::interrupt::Interrupt;
+use crate::journal::{self, Entry, Journal, Record, RunRecord};
+use crate::key::Decision;
+use crate::manifest::{self, Entries};
+use crate::pins::{self, Platform, PinsError};
+use crate::plan::Plan;
+use crate::recipe::{self, AnyPins};
+use crate::settings::Settings;
+use crate::step::{Action, Step, StepId};
+use crate::workspace::{self, Workspace, check_space};
+
+/// A pins file with its plan.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The pins file.
+    pub path: PathBuf,
+    /// The directory that relative paths in it start from.
+    pub directory: PathBuf,
+    /// Digest of the file's bytes.
+    pub digest: Digest,
+    /// What it says.
+    pub pins: AnyPins,
+    /// What follows from it here.
+    pub plan: Plan,
+}
+
+/// Reads the pins file at `path` and plans. Nothing else is read, and nothing is written.
+pub fn prepare(path: &Path, platform: &Platform) -> Result<Prepared> {
+    let unreadable = |source| PinsError::Unreadable { path: path.display().to_string(), source };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let pins: AnyPins = pins::parse(&text, &path.display().to_string())?;
+    let plan = recipe::plan(&pins, platform)?;
+    let full = std::path::absolute(path).map_err(unreadable)?;
+    let directory = full.parent().unwrap_or(Path::new("/")).to_owned();
+    Ok(Prepared { path: path.to_owned(), directory, digest: Digest::of(text.as_bytes()), pins, plan })
+}
+
+/// Inputs that stop a build before its first step.
+#[derive(Debug, thiserror::Error)]
+pub enum InputsError {
+    /// Digests are missing.
+    #[error("{} inputs have no recorded digest: {}", .inputs.len(), .inputs.join(", "))]
+    NotRecorded {
+        /// Steps and what they take in.
+        inputs: Vec<String>,
+    },
+    /// A file beside the pins is not there.
+    #[error("{what} {path} cannot be read")]
+    NoLocalFile {
+        /// Patch, requirements or file.
+        what: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file beside the pins is not what is pinned.
+    #[error("{what} {path} has sha256 {found}, and {expected} is pinned")]
+    LocalFileDiffers {
+        /// Patch, requirements or file.
+        what: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// The pinned digest.
+        expected: Digest,
+        /// The digest of what is there.
+        found: Digest,
+    },
+}
+
+impl Fault for InputsError {
+    fn class(&self) -> Class {
+        match self {
+            Self::NoLocalFile { .. } => Class::Unavailable,
+            Self::NotRecorded { .. } | Self::LocalFileDiffers { .. } => Class::PinMismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotRecorded { .. } => {
+                "`rebuild-model pins lock` records them; --record-unknown builds with whatever is found and says so".into()
+            }
+            Self::NoLocalFile { .. } => "paths in a pins file are relative to it".into(),
+            Self::LocalFileDiffers { .. } => "restore the file, or review the change and pin the new digest".into(),
+        })
+    }
+}
+
+/// Refuses inputs whose digest nobody recorded.
+pub fn check_recorded(plan: &Plan) -> Result<(), InputsError> {
+    let unrecorded = |step: &Step| step.action.unrecorded_inputs().into_iter().map(|input| format!("{} ({input})", step.id)).collect::<Vec<_>>();
+    let inputs: Vec<String> = plan.steps.iter().flat_map(unrecorded).collect();
+    if inputs.is_empty() { Ok(()) } else { Err(InputsError::NotRecorded { inputs }) }
+}
+
+/// Checks every file beside the pins before any work: a patch that is missing must not be found out
+/// after an hour.
+pub fn check_local_files(plan: &Plan, directory: &Path) -> Result<(), InputsError> {
+    for (what, path, pinned) in local_files(plan) {
+        let path = directory.join(path);
+        let (found, _) = crate::digest::hash_file(&path)
+            .map_err(|source| InputsError::NoLocalFile { what, path: path.clone(), source })?;
+        if let Some(&expected) = pinned
+            && expected != found
+        {
+            return Err(InputsError::LocalFileDiffers { what, path, expected, found });
+        }
+    }
+    Ok(())
+}
+
+fn local_files(plan: &Plan) -> Vec<(&'static str, &str, Option<&Digest>)> {
+    let mut files = Vec::new();
+    for step in &plan.steps {
+        match &step.action {
+            Action::Patch(patch) => {
+                files.extend(patch.patches.iter().map(|patch| ("patch", patch.file.as_str(), patch.sha256.known())));
+            }
+            Action::FetchWheels(fetch) => files.push(("requirements", fetch.requirements.as_str(), fetch.sha256.known())),
+            Action::FetchFile(fetch) => {
+                if let crate::step::FileOrigin::Path(path) = &fetch.from {
+                    files.push(("file", path.as_str(), fetch.sha256.known()));
+                }
+            }
+            _ => {}
+        }
+    }
+    files
+}
+
+/// Where and how to build.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// Go on in an existing workspace.
+    pub resume: bool,
+    /// Build although digests are not recorded.
+    pub record_unknown: bool,
+    /// The most steps at a time; as many as there are cores when not given.
+    pub jobs: Option<usize>,
+    /// Memory in MiB that steps may be expected to need together; what is free when not given.
+    pub memory_mib: Option<u64>,
+    /// Replaces the pins' destination directory.
+    pub output: Option<PathBuf>,
+}
+
+/// What a build did.
+#[derive(Debug, Serialize)]
+pub struct BuildReport {
+    /// Digest of the plan.
+    pub plan: Digest,
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// The manifest that was written.
+    pub manifest: PathBuf,
+    /// Steps that ran in this build.
+    pub ran: Vec<String>,
+    /// Steps whose earlier result stood.
+    pub fresh: Vec<String>,
+    /// Notes of the steps that ran: fall-backs and the like.
+    pub notes: BTreeMap<String, Vec<String>>,
+    /// The delivered artifacts, by path.
+    pub artifacts: Entries,
+    /// Which of the manifest's entries changed.
+    pub changes: Vec<manifest::Change>,
+}
+
+/// Builds what `prepared` plans.
+pub fn build(
+    prepared: &Prepared,
+    request: &Request,
+    settings: &Settings,
+    observer: &dyn Observe,
+    interrupt: &Interrupt,
+) -> Result<BuildReport> {
+    let plan = &prepared.plan;
+    if !request.record_unknown {
+        check_recorded(plan)?;
+    }
+    check_local_files(plan, &prepared.directory)?;
+    let host = Host::probe(plan, interrupt)?;
+    let workspace = if request.resume { Workspace::open(&request.workspace)? } else { Workspace::create(&request.workspace)? };
+    let earlier = journal::latest(journal::read(&workspace.journal())?);
+    check_space(workspace.root(), disk_estimate(plan, &earlier))?;
+    let mut plan_text = serde_json::to_vec_pretty(plan).unwrap_or_default();
+    plan_text.push(b'\n');
+    workspace.write(&workspace.plan(), &plan_text)?;
+
+    let limits = Limits {
+        jobs: request.jobs.unwrap_or(host.cores).max(1),
+        memory_mib: request.memory_mib.unwrap_or(host.memory_mib),
+    };
+    let mut journal = Journal::open(&workspace.journal())?;
+    journal.append(&Entry::Run(RunRecord {
+        schema: journal::SCHEMA,
+        plan: plan.digest(),
+        pins: prepared.digest,
+        builder: concat!("rebuild-model ", env!("CARGO_PKG_VERSION")).to_owned(),
+        platform: host.platform.clone(),
+        isolation: host.isolation,
+        jobs: limits.jobs,
+        passed_through: environment::passed_through(),
+        started: clock::now(),
+    }))?;
+    let performer = Performer {
+        settings,
+        directory: &prepared.directory,
+        isolation: host.isolation,
+        record_unknown: request.record_unknown,
+        interrupt,
+    };
+    let run = Run {
+        plan,
+        workspace: &workspace,
+        host: &host,
+        performer: &performer,
+        observer,
+        interrupt,
+        limits,
+        earlier: &earlier,
+    };
+    let records = exec::run(&run, &mut journal)?;
+    let published = publish(prepared, request, &workspace, interrupt)?;
+    let was_fresh = |id: &&StepId| earlier.get(*id) == records.get(*id);
+    let (fresh, ran): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(was_fresh);
+    Ok(BuildReport {
+        plan: plan.digest(),
+        workspace: workspace.root().to_owned(),
+        manifest: published.manifest,
+        notes: ran.iter().filter_map(|id| Some((id.to_string(), records.get(*id)?.notes.clone()))).filter(|(_, notes)| !notes.is_empty()).collect(),
+        ran: ran.into_iter().map(ToString::to_string).collect(),
+        fresh: fresh.into_iter().map(ToString::to_string).collect(),
+        artifacts: published.artifacts,
+        changes: published.changes,
+    })
+}
+
+struct Delivered {
+    manifest: PathBuf,
+    artifacts: Entries,
+    changes: Vec<manifest::Change>,
+}
+
+/// Copies what the package step left to where the pins want it. Until here nothing outside the
+/// workspace has changed.
+fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interrupt: &Interrupt) -> Result<Delivered> {
+    let packages = prepared.plan.steps.iter().filter_map(|step| match &step.action {
+        Action::Package(package) => Some((step, package)),
+        _ => None,
+    });
+    let mut delivered = Delivered { manifest: PathBuf::new(), artifacts: Entries::new(), changes: Vec::new() };
+    for (step, spec) in packages {
+        let out = workspace.outputs(&step.id);
+        let entries = package::recorded(&out)?;
+        let (destination, manifest) = match &request.output {
+            Some(output) => {
+                let name = Path::new(spec.manifest.as_str()).file_name().unwrap_or_default();
+                (output.clone(), output.join(name))
+            }
+            None => (prepared.directory.join(spec.destination.as_str()), prepared.directory.join(spec.manifest.as_str())),
+        };
+        let published = package::publish(&package::files_of(&out), &entries, &destination, &manifest, interrupt)?;
+        delivered.changes.extend(published.changes);
+        delivered.artifacts.extend(entries);
+        delivered.manifest = manifest;
+    }
+    Ok(delivered)
+}
+
+/// Why each step of `prepared` would run in the workspace at `root`, by step id; steps whose earlier
+/// result stands are left out.
+///
+/// Reads and hashes what is there; runs nothing but the tools' version questions, and writes nothing.
+pub fn forecast(prepared: &Prepared, root: &Path, interrupt: &Interrupt) -> Result<BTreeMap<String, String>> {
+    let plan = &prepared.plan;
+    let earlier = journal::latest(journal::read(&workspace::journal_in(root))?);
+    let host = Host::probe(plan, interrupt)?;
+    let mut reasons: BTreeMap<String, String> = BTreeMap::new();
+    for step in &plan.steps {
+        interrupt.check()?;
+        let upstream = step.inputs.iter().find(|input| reasons.contains_key(input.step.as_str()));
+        let reason = match upstream {
+            Some(input) => Some(format!("runs unless {} gives the same again", input.step)),
+            None => match exec::decide_on_disk(step, &host, root, &earlier) {
+                Decision::Fresh => None,
+                Decision::Run(reason) => Some(reason.to_string()),
+            },
+        };
+        if let Some(reason) = reason {
+            reasons.insert(step.id.to_string(), reason);
+        }
+    }
+    Ok(reasons)
+}
+
+/// MiB of disk that the steps without a finished record are expected to need.
+fn disk_estimate(plan: &Plan, earlier: &BTreeMap<StepId, Record>) -> u64 {
+    plan.steps.iter().filter(|step| !earlier.contains_key(&step.id)).map(|step| u64::from(step.cost.disk_mib)).sum()
+}

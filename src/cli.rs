@@ -1,0 +1,155 @@
+//! The command line: one file for each verb, and the only place that knows flags.
+
+mod build;
+mod doctor;
+mod pins;
+mod plan;
+mod shell;
+mod verify;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+
+use crate::error::{Class, Result};
+use crate::interrupt::Interrupt;
+use crate::ui::{self, Format, LogFormat, ProgressMode, Terminal};
+
+/// Exit codes, for the end of `--help`.
+const EXIT_CODES: &str = "Exit codes: 0 done and equal · 1 usage or pins invalid · 2 the host cannot do it · \
+3 workspace exists, is locked or is not ignored · 4 an input vanished or cannot be fetched · \
+5 an input differs from its pin · 6 a patch does not apply · 7 a step failed · 8 an artifact check failed · \
+9 a rebuilt output differs · 10 interrupted · 11 inconclusive";
+
+/// Rebuild browser and edge model libraries from pinned inputs, and prove it.
+#[derive(Debug, Parser)]
+#[command(name = "rebuild-model", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// Form of results and errors
+    #[arg(long, global = true, value_enum, default_value_t)]
+    format: Format,
+    /// Form of log lines
+    #[arg(long, global = true, value_enum, default_value_t)]
+    log_format: LogFormat,
+    /// How progress is shown
+    #[arg(long, global = true, value_enum, default_value_t)]
+    progress: ProgressMode,
+    /// Say more; twice for much more
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+    /// Say less
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    quiet: u8,
+}
+
+/// Every verb.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Build what a pins file describes
+    Build(build::BuildArgs),
+    /// Show what a build would do: every input, every step, every command
+    Plan(plan::PlanArgs),
+    /// Check a pins file, or record digests that it lacks
+    #[command(subcommand)]
+    Pins(pins::PinsVerb),
+    /// Check artifacts against the digests in their manifest
+    Verify(verify::VerifyArgs),
+    /// Report every tool that a pins file needs, and what else this host has
+    Doctor(doctor::DoctorArgs),
+    /// Print a completion script for a shell
+    Completions(shell::CompletionsArgs),
+    /// Write manual pages
+    Man(shell::ManArgs),
+}
+
+/// Which pins file.
+#[derive(Debug, Args)]
+struct PinsFile {
+    /// The pins file
+    #[arg(short, long, value_name = "FILE", default_value = "pins.toml")]
+    pins: PathBuf,
+}
+
+/// What verbs get besides their own flags.
+struct Context {
+    terminal: Terminal,
+    format: Format,
+    progress: ProgressMode,
+    interrupt: Interrupt,
+}
+
+impl Context {
+    /// Prints a result in the form that was asked for.
+    fn print(&self, value: &impl serde::Serialize, text: impl FnOnce() -> String) {
+        match self.format {
+            Format::Json => ui::print_json(value),
+            Format::Text => ui::print(&text()),
+        }
+    }
+}
+
+/// Parses the command line, does what it says, and gives the exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_command_line(&error),
+    };
+    let clamp = |count: u8| i8::try_from(count.min(4)).unwrap_or(4);
+    let terminal = Terminal::open(cli.global.log_format, clamp(cli.global.verbose) - clamp(cli.global.quiet));
+    let context = Context {
+        terminal,
+        format: cli.global.format,
+        progress: if cli.global.quiet > 0 { ProgressMode::None } else { cli.global.progress },
+        interrupt: Interrupt::default(),
+    };
+    // Without a handler ^C still ends this process; only children would be left to themselves.
+    if let Err(error) = context.interrupt.listen() {
+        tracing::warn!("cannot catch interrupts: {error}");
+    }
+    match run(&cli.verb, &context) {
+        Ok(code) => code,
+        Err(error) => {
+            match context.format {
+                Format::Json => ui::print_json(&ui::render_error_json(&error)),
+                Format::Text => context.terminal.say(&ui::render_error(&error, context.terminal.color())),
+            }
+            ExitCode::from(error.class().exit_code())
+        }
+    }
+}
+
+fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
+    match verb {
+        Verb::Build(args) => build::run(args, context),
+        Verb::Plan(args) => plan::run(args, context),
+        Verb::Pins(verb) => pins::run(verb, context),
+        Verb::Verify(args) => verify::run(args, context),
+        Verb::Doctor(args) => doctor::run(args, context),
+        Verb::Completions(args) => Ok(shell::print_completions(args)),
+        Verb::Man(args) => shell::write_manual(args),
+    }
+}
+
+/// clap's own exit code for a bad command line is 2, which means something else here.
+fn refuse_command_line(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        _ => ExitCode::from(Class::Usage.exit_code()),
+    }
+}
+
+/// The whole command line, for completions and manual pages.
+fn command() -> clap::Command {
+    Cli::command()
+}

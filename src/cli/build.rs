@@ -1,0 +1,103 @@
+//! `rebuild-model build`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{Context, PinsFile, plan};
+use crate::build::{Request, build, prepare};
+use crate::error::{Class, Fault, Result};
+use crate::pins::Platform;
+use crate::settings::{Settings, SettingsArgs};
+use crate::ui::{self, Progress};
+use crate::workspace::default_root;
+
+/// Flags of `build`.
+#[derive(Debug, Args)]
+pub(super) struct BuildArgs {
+    #[command(flatten)]
+    pins: PinsFile,
+    /// Show the plan instead: touches neither network nor disk
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// With --dry-run: show what changes against the plan of another pins file
+    #[arg(long, value_name = "OTHER_PINS", requires = "dry_run")]
+    diff: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+    /// The most steps at a time [default: the number of cores]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Memory in MiB that steps may be expected to need together [default: what is free]
+    #[arg(long, value_name = "MIB")]
+    memory: Option<u64>,
+    /// Build although some digests are not recorded, and say what was found
+    #[arg(long)]
+    record_unknown: bool,
+    /// Deliver to this directory instead of the one in the pins file
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// Where a build works.
+#[derive(Debug, Args)]
+pub(super) struct Place {
+    /// An absolute, unused path to work in [default: .rebuild/<recipe> below the current directory]
+    #[arg(short, long, value_name = "DIR", env = "REBUILD_WORKSPACE")]
+    workspace: Option<PathBuf>,
+    /// Go on in a workspace that an earlier build left
+    #[arg(long)]
+    resume: bool,
+}
+
+/// The current directory is gone or cannot be named.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot tell the current directory")]
+struct NoDirectory(#[source] std::io::Error);
+
+impl Fault for NoDirectory {
+    fn class(&self) -> Class {
+        Class::Preflight
+    }
+}
+
+impl Place {
+    /// The workspace's path for `recipe`.
+    pub(super) fn root(&self, recipe: &str) -> Result<PathBuf> {
+        // The name that the build script had for it before this program.
+        let old_name = || std::env::var_os("AI_BUILD_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+        match self.workspace.clone().or_else(old_name) {
+            Some(root) => Ok(root),
+            None => Ok(default_root(&std::env::current_dir().map_err(NoDirectory)?, recipe)),
+        }
+    }
+
+    pub(super) fn resume(&self) -> bool {
+        self.resume
+    }
+}
+
+pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
+    let prepared = prepare(&args.pins.pins, &Platform::here())?;
+    if args.dry_run {
+        return plan::show(&prepared, args.diff.as_deref(), Some(&args.place), context);
+    }
+    let request = Request {
+        workspace: args.place.root(prepared.pins.recipe.name())?,
+        resume: args.place.resume,
+        record_unknown: args.record_unknown,
+        jobs: args.jobs.map(usize::from),
+        memory_mib: args.memory,
+        output: args.output.clone(),
+    };
+    let settings = Settings::new(&args.settings)?;
+    let progress = Progress::new(&context.terminal, context.progress, &prepared.plan);
+    let built = build(&prepared, &request, &settings, &progress, &context.interrupt);
+    progress.finish();
+    let report = built?;
+    context.print(&report, || ui::render_build(&report));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,65 @@
+//! Flags for how inputs are obtained, shared by the verbs that fetch.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::{Class, Fault, Result};
+use crate::mirror::{Mirrors, config_path};
+use crate::settings::Settings;
+use crate::store::Store;
+
+/// How inputs are obtained.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Inputs")]
+pub(super) struct SettingsArgs {
+    /// Fetch what is published under URL from another place; can be given several times. The user's
+    /// config.toml can hold such rules under [mirrors]
+    #[arg(long, value_name = "URL=PATH_OR_URL")]
+    mirror: Vec<String>,
+    /// Do not use the network
+    #[arg(long)]
+    offline: bool,
+    /// A directory that serves inputs by digest; can be given several times
+    #[arg(long, value_name = "DIR")]
+    vendor: Vec<PathBuf>,
+    /// Where fetched files are kept by digest [default: rebuild-model in the user's cache directory]
+    #[arg(long, value_name = "DIR", env = "REBUILD_CACHE")]
+    cache: Option<PathBuf>,
+}
+
+/// There is nowhere to keep fetched files.
+#[derive(Debug, thiserror::Error)]
+#[error("neither XDG_CACHE_HOME nor HOME names a directory to keep fetched files in")]
+struct NoCache;
+
+impl Fault for NoCache {
+    fn class(&self) -> Class {
+        Class::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("name one with --cache".into())
+    }
+}
+
+impl SettingsArgs {
+    /// The settings from these flags, the environment and the user's configuration file.
+    pub(super) fn settings(&self) -> Result<Settings> {
+        let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let mut mirrors = Mirrors::default();
+        for rule in &self.mirror {
+            mirrors.add(rule, &here)?;
+        }
+        let (config, home) = (std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
+        if let Some(path) = config_path(config.as_deref(), home.as_deref()) {
+            mirrors.add_file(&path)?;
+        }
+        let cache = match &self.cache {
+            Some(cache) => here.join(cache),
+            None => Store::usual_cache(|name| std::env::var_os(name)).ok_or(NoCache)?,
+        };
+        let store = Store::open(self.vendor.iter().map(|vendor| here.join(vendor)).collect(), cache)?;
+        Ok(Settings { mirrors, store, offline: self.offline, git: which::which("git").ok() })
+    }
+}

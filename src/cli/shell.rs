@@ -1,0 +1,54 @@
+//! `rebuild-model completions` and `rebuild-model man`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::error::{Class, Fault, Result};
+
+/// Flags of `completions`.
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// Flags of `man`.
+#[derive(Debug, Args)]
+pub(super) struct ManArgs {
+    /// An existing directory that receives a page for the program and one for each verb
+    directory: PathBuf,
+}
+
+/// The pages cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write manual pages to {}", .path.display())]
+struct CannotWrite {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+impl Fault for CannotWrite {
+    fn class(&self) -> Class {
+        Class::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("name an existing directory that can be written".into())
+    }
+}
+
+pub(super) fn print_completions(args: &CompletionsArgs) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut super::command(), "rebuild-model", &mut script);
+    crate::ui::print(&String::from_utf8_lossy(&script));
+    ExitCode::SUCCESS
+}
+
+pub(super) fn write_manual(args: &ManArgs) -> Result<ExitCode> {
+    let failed = |source| CannotWrite { path: args.directory.clone(), source };
+    clap_mangen::generate_to(super::command(), &args.directory).map_err(failed)?;
+    Ok(ExitCode::SUCCESS)
+}

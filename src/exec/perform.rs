@@ -1,0 +1,182 @@
+//! The real performer: one match over the kinds of action.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::command::{self, Invocation};
+use super::git::{self, GitContext, HostGit, Retries};
+use super::input::{Admitted, InputContext, Patience};
+use super::log::StepLog;
+use super::registry::{self, Programs};
+use super::step_run::{Place, StepError};
+use super::{Perform, Performed, collect, file, package, patch, symbols, unpack};
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use crate::mirror::is_local;
+use crate::settings::Settings;
+use crate::step::{self, Action, Step};
+
+/// Performs steps for real.
+#[derive(Debug)]
+pub struct Performer<'a> {
+    /// How inputs are obtained.
+    pub settings: &'a Settings,
+    /// The directory of the pins file.
+    pub directory: &'a Path,
+    /// Whether steps without network run without one.
+    pub isolation: bool,
+    /// Accept inputs without a recorded digest.
+    pub record_unknown: bool,
+    /// Ends what is going on.
+    pub interrupt: &'a Interrupt,
+}
+
+impl Perform for Performer<'_> {
+    fn perform(&self, step: &Step, place: &Place<'_>, log: &StepLog) -> Result<Performed> {
+        let out = place.out();
+        let report = match &step.action {
+            Action::FetchGit(fetch) => self.fetch_git(fetch, place, log)?,
+            Action::FetchFile(fetch) => self.with_input_context(place, log, |context| {
+                Ok(describe(&file::fetch(fetch, &out, context)?))
+            })?,
+            Action::FetchPackage(fetch) => self.with_input_context(place, log, |context| {
+                Ok(describe(&registry::fetch_package(fetch, &programs(place)?, &out, context)?))
+            })?,
+            Action::FetchWheels(fetch) => self.with_input_context(place, log, |context| {
+                let wheels = registry::fetch_wheels(fetch, &programs(place)?, &out, context)?;
+                Ok(json!({ "files": wheels.iter().map(describe).collect::<Vec<_>>() }))
+            })?,
+            Action::Unpack(unpack) => {
+                let archive = place.resolve_path(&unpack.archive)?;
+                unpack::unpack(&archive, &out.join("tree"), unpack.strip, &unpack.only)?;
+                json!({})
+            }
+            Action::Collect(collect) => {
+                let from = |copy: &step::Copy| Ok((place.resolve_path(&copy.from)?, copy.to.clone()));
+                let copies = collect.copies.iter().map(from).collect::<Result<Vec<_>>>()?;
+                collect::collect(&copies, &out)?;
+                json!({})
+            }
+            Action::Patch(patch) => self.patch(patch, place, log)?,
+            Action::Run(run) => return self.run(run, step, place, log),
+            Action::CheckSymbols(check) => {
+                let report = symbols::check(&place.resolve_path(&check.library)?, &check.exports)?;
+                let report = to_json(&report);
+                write_json(&out.join("symbols.json"), &report)?;
+                report
+            }
+            Action::Package(package) => {
+                let source = |(index, artifact): (usize, &step::ArtifactSpec)| Ok((index, place.resolve_path(&artifact.from)?));
+                let sources = package.artifacts.iter().enumerate().map(source).collect::<Result<Vec<_>>>()?;
+                to_json(&package::package(package, &sources, &out, self.interrupt)?)
+            }
+        };
+        Ok(Performed { report, isolated: false })
+    }
+}
+
+impl Performer<'_> {
+    fn fetch_git(&self, fetch: &step::FetchGit, place: &Place<'_>, log: &StepLog) -> Result<serde_json::Value> {
+        let environment = place.environment()?;
+        let host_git = self.settings.git.as_ref().map(|program| HostGit { program: program.clone(), environment });
+        let context = GitContext {
+            mirrors: &self.settings.mirrors,
+            offline: self.settings.offline,
+            base: self.directory,
+            scratch: &place.scratch(),
+            host_git: host_git.as_ref(),
+            retries: Retries::default(),
+            log,
+            interrupt: self.interrupt,
+        };
+        Ok(to_json(&git::fetch(&fetch.checkout, &place.out().join("tree"), &context)?))
+    }
+
+    fn with_input_context<T>(
+        &self,
+        place: &Place<'_>,
+        log: &StepLog,
+        fetch: impl FnOnce(&InputContext<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mirrors = |url: &str| {
+            let mut places = self.settings.mirrors.candidates(url);
+            places.retain(|place| !self.settings.offline || is_local(place));
+            places
+        };
+        fetch(&InputContext {
+            store: &self.settings.store,
+            offline: self.settings.offline,
+            mirrors: &mirrors,
+            pins_directory: self.directory,
+            scratch: &place.scratch(),
+            record_unknown: self.record_unknown,
+            patience: Patience::default(),
+            log,
+            interrupt: self.interrupt,
+        })
+    }
+
+    /// Patches a copy: the tree of an earlier step is an input, and inputs do not change.
+    fn patch(&self, patch: &step::Patch, place: &Place<'_>, log: &StepLog) -> Result<serde_json::Value> {
+        let tree = place.out().join("tree");
+        collect::copy_tree(&place.resolve_path(&patch.tree)?, &tree)?;
+        let mut texts = Vec::new();
+        for file in &patch.patches {
+            let path = self.directory.join(file.file.as_str());
+            let bytes = std::fs::read(&path).map_err(|source| StepError::Io { path: path.clone(), source })?;
+            let found = crate::digest::Digest::of(&bytes);
+            if let Some(&expected) = file.sha256.known()
+                && expected != found
+            {
+                return Err(crate::build::InputsError::LocalFileDiffers { what: "patch", path, expected, found }.into());
+            }
+            texts.push((patch::parse(file.name.as_str(), &bytes)?, &file.images));
+        }
+        let applied = patch::apply(&tree, &texts, log)?;
+        let files = applied.iter().map(|file| {
+            json!({ "patch": file.patch, "path": file.path, "before": file.before, "after": file.after })
+        });
+        Ok(json!({ "files": files.collect::<Vec<_>>() }))
+    }
+
+    fn run(&self, run: &step::Run, step: &Step, place: &Place<'_>, log: &StepLog) -> Result<Performed> {
+        let isolated = self.isolation && !step.network;
+        let environment = place.environment()?;
+        let directory = place.resolve_path(&run.directory)?;
+        for words in &run.commands {
+            let words = words.iter().map(|word| place.resolve(word)).collect::<Result<Vec<_>>>()?;
+            let Some((program, arguments)) = words.split_first() else { continue };
+            let invocation = Invocation {
+                program: PathBuf::from(program),
+                arguments: arguments.iter().map(Into::into).collect(),
+                directory: directory.clone(),
+                environment: environment.clone(),
+                isolated,
+            };
+            command::run(&invocation, log, self.interrupt)?;
+        }
+        Ok(Performed { report: json!({}), isolated })
+    }
+}
+
+/// The package clients, with their environment. A step that fetches one kind of package has only
+/// that kind's client; the other's name then stands for a program that is never started.
+fn programs(place: &Place<'_>) -> Result<Programs> {
+    let program = |name: &str| place.tool(name).unwrap_or_else(|| PathBuf::from(name));
+    Ok(Programs { python: program("python"), npm: program("npm"), environment: place.environment()? })
+}
+
+fn describe(admitted: &Admitted) -> serde_json::Value {
+    let name = admitted.path.file_name().map(|name| name.to_string_lossy().into_owned());
+    json!({ "file": name, "sha256": admitted.digest, "size": admitted.size, "from": admitted.from })
+}
+
+fn to_json(report: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(report).unwrap_or_default()
+}
+
+fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
+    let text = format!("{value:#}\n");
+    std::fs::write(path, text).map_err(|source| Error::from(StepError::Io { path: path.to_owned(), source }))
+}

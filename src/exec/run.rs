@@ -1,0 +1,178 @@
+//! The loop: every step of a plan, each as soon as what it reads is there, as many at a time as
+//! cores and memory allow.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+use super::step_run::{StepRun, run_step};
+use super::{Event, Observe, Perform};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::interrupt::Interrupt;
+use crate::journal::{Journal, Output, Record};
+use crate::plan::Plan;
+use crate::step::{Step, StepId};
+use crate::workspace::Workspace;
+
+/// How many steps that mostly wait for the network may run besides the others.
+const NETWORK_LANES: usize = 4;
+
+/// Bounds of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The most steps at a time, not counting those that wait for the network.
+    pub jobs: usize,
+    /// Memory that the running steps together may be expected to need, in MiB.
+    pub memory_mib: u64,
+}
+
+/// Everything that a run needs.
+pub struct Run<'a> {
+    /// What to do.
+    pub plan: &'a Plan,
+    /// Where.
+    pub workspace: &'a Workspace,
+    /// With what.
+    pub host: &'a Host,
+    /// Who does it.
+    pub performer: &'a dyn Perform,
+    /// Who is told.
+    pub observer: &'a dyn Observe,
+    /// Whether to stop.
+    pub interrupt: &'a Interrupt,
+    /// How much at a time.
+    pub limits: Limits,
+    /// What earlier runs recorded.
+    pub earlier: &'a BTreeMap<StepId, Record>,
+}
+
+/// Runs the plan. Gives the record of every step, of this run or an earlier one whose result stands.
+///
+/// After a failure no further step is started; those that run are waited for, since their results
+/// can be gone on with. The first error is returned.
+pub fn run(run: &Run<'_>, journal: &mut Journal) -> Result<BTreeMap<StepId, Record>> {
+    let mut state = State::new(run);
+    let (sender, receiver) = mpsc::channel();
+    let mut first_error: Option<Error> = None;
+    std::thread::scope(|scope| {
+        loop {
+            while first_error.is_none() && run.interrupt.check().is_ok() {
+                let Some(step) = state.next() else { break };
+                state.start(step);
+                let (sender, inputs) = (sender.clone(), state.inputs(step));
+                scope.spawn(move || {
+                    let ended = run_step(&StepRun { run, step, inputs });
+                    // The receiver lives as long as any sender has something to say.
+                    let _ = sender.send((step, ended));
+                });
+            }
+            if state.running.is_empty() {
+                break;
+            }
+            let Ok((step, ended)) = receiver.recv() else { break };
+            if let Err(error) = state.end(step, ended, journal) {
+                first_error.get_or_insert(error);
+            }
+        }
+    });
+    match first_error {
+        Some(error) => Err(error),
+        None => run.interrupt.check().map(|()| state.records).map_err(Error::from),
+    }
+}
+
+struct State<'a> {
+    run: &'a Run<'a>,
+    waiting: Vec<&'a Step>,
+    running: BTreeMap<StepId, &'a Step>,
+    records: BTreeMap<StepId, Record>,
+    /// For each step, the CPU seconds of the longest chain of steps that begins with it.
+    urgency: BTreeMap<StepId, u32>,
+}
+
+/// How a step ended: a record to be kept or one that stands from earlier, or an error with its record.
+pub(super) enum Ended {
+    Fresh(Record),
+    Done(Record),
+    Failed(Option<Record>, Error),
+}
+
+impl<'a> State<'a> {
+    fn new(run: &'a Run<'a>) -> Self {
+        let mut urgency: BTreeMap<StepId, u32> = BTreeMap::new();
+        for step in run.plan.steps.iter().rev() {
+            let readers =
+                run.plan.steps.iter().filter(|reader| reader.inputs.iter().any(|input| input.step == step.id));
+            let longest = readers.filter_map(|reader| urgency.get(&reader.id)).max().copied().unwrap_or(0);
+            urgency.insert(step.id.clone(), longest + step.cost.cpu_s);
+        }
+        Self {
+            run,
+            waiting: run.plan.steps.iter().collect(),
+            running: BTreeMap::new(),
+            records: BTreeMap::new(),
+            urgency,
+        }
+    }
+
+    /// The most urgent step that can start now.
+    fn next(&self) -> Option<&'a Step> {
+        let mut ready: Vec<&Step> = self.waiting.iter().copied().filter(|step| self.is_ready(step)).collect();
+        ready.sort_by_key(|step| std::cmp::Reverse(self.urgency.get(&step.id)));
+        ready.into_iter().find(|step| self.has_room_for(step))
+    }
+
+    fn is_ready(&self, step: &Step) -> bool {
+        step.inputs.iter().all(|input| self.records.contains_key(&input.step))
+    }
+
+    fn has_room_for(&self, step: &Step) -> bool {
+        let in_lane = self.running.values().filter(|other| other.network == step.network).count();
+        let lanes = if step.network { NETWORK_LANES } else { self.run.limits.jobs };
+        let used: u64 = self.running.values().map(|other| u64::from(other.cost.memory_mib)).sum();
+        let fits = used + u64::from(step.cost.memory_mib) <= self.run.limits.memory_mib;
+        // A step that is larger than the whole budget still has to run some time: alone.
+        in_lane < lanes && (fits || self.running.is_empty())
+    }
+
+    fn start(&mut self, step: &'a Step) {
+        self.waiting.retain(|other| other.id != step.id);
+        self.running.insert(step.id.clone(), step);
+    }
+
+    fn inputs(&self, step: &Step) -> BTreeMap<String, Output> {
+        let digest = |input: &crate::step::OutputRef| {
+            let output = self.records.get(&input.step)?.outputs.get(&input.output)?;
+            Some((format!("{}/{}", input.step, input.output), *output))
+        };
+        step.inputs.iter().filter_map(digest).collect()
+    }
+
+    fn end(&mut self, step: &'a Step, ended: Ended, journal: &mut Journal) -> Result<()> {
+        self.running.remove(&step.id);
+        let keep = |journal: &mut Journal, record: &Record| {
+            journal.append(&crate::journal::Entry::Step(Box::new(record.clone())))
+        };
+        match ended {
+            Ended::Fresh(record) => {
+                self.run.observer.observe(&Event::Fresh { step });
+                self.records.insert(step.id.clone(), record);
+                Ok(())
+            }
+            Ended::Done(record) => {
+                keep(journal, &record)?;
+                self.run.observer.observe(&Event::Done { step, record: &record });
+                self.records.insert(step.id.clone(), record);
+                Ok(())
+            }
+            Ended::Failed(record, error) => {
+                let error = error.in_step(step.id.as_str());
+                self.run.observer.observe(&Event::Failed { step, error: &error });
+                if let Some(record) = record {
+                    keep(journal, &record)?;
+                }
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A plan as text for reviewers: every input, every step, every word of every command.
+
+use std::fmt::Write;
+
+use super::{Plan, materials};
+use crate::step::{Action, Step, Template};
+
+/// The plan as text. `reason` says for each step why it would run, or that it would not.
+///
+/// Writing to a `String` cannot fail, so the results of `writeln!` are dropped throughout.
+pub fn render_text(plan: &Plan, reason: impl Fn(&Step) -> String) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "plan {} of recipe {} for {}", plan.digest(), plan.recipe, plan.platform);
+    let _ = writeln!(text, "\ninputs");
+    for material in materials(plan) {
+        let size = material.size.map_or_else(String::new, |size| format!(" {size} bytes"));
+        let _ = writeln!(
+            text,
+            "  {:<12} {:<28} {}\n{:43}{}{size}",
+            material.kind, material.name, material.uri, "", material.digest
+        );
+    }
+    let _ = writeln!(text, "\nsteps");
+    for (index, step) in plan.steps.iter().enumerate() {
+        render_step(&mut text, index + 1, step, &reason(step));
+    }
+    let cost = |pick: fn(&Step) -> u32| plan.steps.iter().map(|step| u64::from(pick(step))).sum::<u64>();
+    let _ = writeln!(
+        text,
+        "\nestimates: {} steps, {} CPU s, {} MiB of disk, at most {} MiB of memory in one step",
+        plan.steps.len(),
+        cost(|step| step.cost.cpu_s),
+        cost(|step| step.cost.disk_mib),
+        plan.steps.iter().map(|step| step.cost.memory_mib).max().unwrap_or(0),
+    );
+    text
+}
+
+fn render_step(text: &mut String, number: usize, step: &Step, reason: &str) {
+    let network = if step.network { ", network" } else { "" };
+    let _ = writeln!(text, "{number:3}. {} [{}{network}]: {}", step.id, step.action.kind(), step.title);
+    let _ = writeln!(text, "     {reason}");
+    if !step.inputs.is_empty() {
+        let inputs: Vec<String> = step.inputs.iter().map(|input| format!("{}/{}", input.step, input.output)).collect();
+        let _ = writeln!(text, "     reads   {}", inputs.join(" "));
+    }
+    let _ = writeln!(text, "     makes   {}", step.outputs.join(" "));
+    for (name, value) in &step.environment {
+        let _ = writeln!(text, "     env     {name}={}", quote_template(value));
+    }
+    render_action(text, &step.action);
+    let cost = step.cost;
+    let _ = writeln!(
+        text,
+        "     about   {} CPU s, {} MiB of memory, {} MiB on disk",
+        cost.cpu_s, cost.memory_mib, cost.disk_mib
+    );
+}
+
+fn render_action(text: &mut String, action: &Action) {
+    match action {
+        Action::Run(run) => {
+            let _ = writeln!(text, "     in      {}", run.directory);
+            for command in &run.commands {
+                let _ = writeln!(text, "     $ {}", render_command(command));
+            }
+        }
+        Action::Collect(collect) => {
+            for copy in &collect.copies {
+                let _ = writeln!(text, "     copy    {} → {}", copy.from, copy.to);
+            }
+        }
+        Action::Unpack(unpack) => {
+            let only = if unpack.only.is_empty() { String::new() } else { format!(", only {}", unpack.only.join(" ")) };
+            let _ = writeln!(text, "     unpack  {}, {} leading parts dropped{only}", unpack.archive, unpack.strip);
+        }
+        Action::Patch(patch) => {
+            for file in &patch.patches {
+                let _ = writeln!(text, "     patch   {} with {} ({})", patch.tree, file.file, file.sha256);
+                for (path, images) in &file.images {
+                    let show = |id: Option<String>| id.unwrap_or_else(|| "absent".to_owned());
+                    let before = show(images.before.as_ref().map(ToString::to_string));
+                    let after = show(images.after.as_ref().map(ToString::to_string));
+                    let _ = writeln!(text, "             {path} {before} → {after}");
+                }
+            }
+        }
+        Action::CheckSymbols(check) => {
+            let _ = writeln!(text, "     check   {} exports {}", check.library, check.exports.join(" "));
+        }
+        Action::Package(package) => {
+            for artifact in &package.artifacts {
+                let encoding = artifact.encoding.name();
+                let _ = writeln!(
+                    text,
+                    "     deliver {} as {} ({}, {encoding})",
+                    artifact.from, artifact.path, artifact.role
+                );
+            }
+            let (destination, manifest) = (&package.destination, &package.manifest);
+            let _ = writeln!(
+                text,
+                "     into    {destination}, manifest {manifest}, at most {} bytes a file",
+                package.size_limit
+            );
+        }
+        // What these do is wholly said by the list of inputs.
+        Action::FetchGit(_) | Action::FetchFile(_) | Action::FetchPackage(_) | Action::FetchWheels(_) => {}
+    }
+}
+
+/// A command's words, quoted as a POSIX shell wants them but for our own `${…}`, which stand as they are.
+pub fn render_command(words: &[Template]) -> String {
+    words.iter().map(quote_template).collect::<Vec<_>>().join(" ")
+}
+
+fn quote_template(word: &Template) -> String {
+    let text = word.to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^${}".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

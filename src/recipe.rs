@@ -1,0 +1,42 @@
+//! Recipes: each turns pins into steps and does nothing else.
+//!
+//! A new recipe is one file below this module and one line in [`Recipe`].
+
+mod draft;
+mod tvm_webgpu;
+
+use serde::{Deserialize, Serialize};
+
+use crate::pins::{Pins, Platform};
+use crate::plan::{Plan, PlanError};
+
+use draft::Draft;
+
+/// The `[recipe.<name>]` table: which recipe, and its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recipe {
+    /// A WebGPU model library from the sources and the compiler of the apache-tvm wheel.
+    TvmWebgpu(tvm_webgpu::Parameters),
+}
+
+/// A pins file for any recipe.
+pub type AnyPins = Pins<Recipe>;
+
+impl Recipe {
+    /// The recipe's name, as it stands in pins files and in the default workspace's path.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TvmWebgpu(_) => "tvm-webgpu",
+        }
+    }
+}
+
+/// The plan of `pins` for `platform`.
+pub fn plan(pins: &AnyPins, platform: &Platform) -> Result<Plan, PlanError> {
+    let mut draft = Draft::new(pins, platform)?;
+    match &pins.recipe {
+        Recipe::TvmWebgpu(parameters) => tvm_webgpu::add_steps(&mut draft, parameters)?,
+    }
+    draft.finish()
+}

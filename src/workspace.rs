@@ -1,0 +1,165 @@
+//! The workspace: the only thing that knows where a step's paths lie on disk.
+//!
+//! It owns the lock, the journal and the logs. A step's outputs are made in `tmp/<step>/out` and
+//! renamed to `out/<step>` when the step succeeds; a failed step's tree stays where it is.
+//!
+//! **Invariant**: it knows nothing of pins.
+
+mod place;
+
+pub use place::{WorkspaceError, check_path, check_space, default_root, free_mib};
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::step::StepId;
+
+/// A directory that one build at a time works in.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    /// Held, not read: the lock ends with the process, however it ends.
+    _lock: File,
+}
+
+/// The file that marks a directory as a workspace, and that is locked.
+const LOCK: &str = "lock";
+
+impl Workspace {
+    /// Makes a new workspace at `root`, which may not exist yet.
+    ///
+    /// The enclosing git repository, if there is one, must ignore it.
+    pub fn create(root: &Path) -> Result<Self, WorkspaceError> {
+        check_path(root)?;
+        if root.symlink_metadata().is_ok() {
+            return Err(WorkspaceError::Exists { path: root.to_owned(), resumable: root.join(LOCK).is_file() });
+        }
+        place::check_ignored(root)?;
+        let failed = |source| WorkspaceError::Io { path: root.to_owned(), source };
+        fs::create_dir_all(root).map_err(failed)?;
+        let workspace = Self { root: root.to_owned(), _lock: take_lock(root)? };
+        for directory in ["out", "tmp", "logs", "cache"] {
+            fs::create_dir_all(root.join(directory)).map_err(failed)?;
+        }
+        Ok(workspace)
+    }
+
+    /// Opens the workspace that an earlier build made at `root`.
+    pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
+        check_path(root)?;
+        if !root.join(LOCK).is_file() {
+            return Err(WorkspaceError::NotAWorkspace { path: root.to_owned() });
+        }
+        place::check_ignored(root)?;
+        Ok(Self { root: root.to_owned(), _lock: take_lock(root)? })
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        journal_in(&self.root)
+    }
+
+    /// The plan as JSON.
+    pub fn plan(&self) -> PathBuf {
+        self.root.join("plan.json")
+    }
+
+    /// Where tools of the build keep what they want to keep.
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
+    /// The outputs of a finished step.
+    pub fn outputs(&self, step: &StepId) -> PathBuf {
+        outputs_in(&self.root, step)
+    }
+
+    /// The scratch directory of a running or failed step.
+    pub fn scratch(&self, step: &StepId) -> PathBuf {
+        self.root.join("tmp").join(step.as_str())
+    }
+
+    /// Where a running step makes its outputs.
+    pub fn making(&self, step: &StepId) -> PathBuf {
+        self.scratch(step).join("out")
+    }
+
+    /// The step's log.
+    pub fn log(&self, step: &StepId) -> PathBuf {
+        self.root.join("logs").join(format!("{step}.log"))
+    }
+
+    /// `path` relative to the workspace, for records.
+    pub fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    /// Clears what an earlier try of `step` left and makes its directories anew.
+    pub fn begin(&self, step: &StepId) -> io::Result<()> {
+        for stale in [self.scratch(step), self.outputs(step)] {
+            remove_tree(&stale)?;
+        }
+        for directory in ["out", "tmp", "home"] {
+            fs::create_dir_all(self.scratch(step).join(directory))?;
+        }
+        Ok(())
+    }
+
+    /// Makes what `step` left in its directory its outputs.
+    pub fn finish(&self, step: &StepId) -> io::Result<()> {
+        fs::rename(self.making(step), self.outputs(step))?;
+        remove_tree(&self.scratch(step))
+    }
+
+    /// Writes a file of the workspace's own, whole or not at all.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorkspaceError> {
+        let failed = |source| WorkspaceError::Io { path: path.to_owned(), source };
+        let mut file = tempfile::NamedTempFile::new_in(&self.root).map_err(failed)?;
+        io::Write::write_all(&mut file, bytes).map_err(failed)?;
+        file.persist(path).map(drop).map_err(|error| failed(error.error))
+    }
+}
+
+/// The journal of the workspace at `root`, whether or not it is open.
+pub fn journal_in(root: &Path) -> PathBuf {
+    root.join("journal.jsonl")
+}
+
+/// The outputs of `step` in the workspace at `root`.
+pub fn outputs_in(root: &Path, step: &StepId) -> PathBuf {
+    root.join("out").join(step.as_str())
+}
+
+fn take_lock(root: &Path) -> Result<File, WorkspaceError> {
+    let failed = |source| WorkspaceError::Io { path: root.join(LOCK), source };
+    let file = File::options().create(true).append(true).open(root.join(LOCK)).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(WorkspaceError::Locked { path: root.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// Removes a tree if it is there, also below directories that a tool made read-only.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            for entry in walkdir::WalkDir::new(path).into_iter().filter_map(Result::ok) {
+                if entry.file_type().is_dir() {
+                    let writable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+                    fs::set_permissions(entry.path(), writable)?;
+                }
+            }
+            fs::remove_dir_all(path)
+        }
+        Err(error) => Err(error),
+    }
+}
