@@ -6,3 +6,4 @@ pub mod exec;
 pub mod interrupt;
 pub mod pins;
 pub mod step;
+pub mod store;
