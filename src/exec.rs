@@ -5,3 +5,4 @@ pub mod file;
 pub mod input;
 pub mod log;
 pub mod registry;
+pub mod unpack;

@@ -10,5 +10,7 @@ mod file;
 mod http_file;
 #[path = "inputs/registry.rs"]
 mod registry;
+#[path = "inputs/unpack.rs"]
+mod unpack;
 #[path = "inputs/wheels.rs"]
 mod wheels;
