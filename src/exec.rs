@@ -1,5 +1,6 @@
 //! Performing steps: one file for each kind of action, and the loop that runs a plan.
 
+pub mod collect;
 pub mod command;
 pub mod file;
 pub mod input;
