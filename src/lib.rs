@@ -12,4 +12,5 @@ pub mod pins;
 pub mod plan;
 pub mod recipe;
 pub mod step;
+pub mod store;
 pub mod workspace;
