@@ -3,3 +3,4 @@
 pub mod command;
 pub mod log;
 pub mod package;
+pub mod symbols;
