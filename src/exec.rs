@@ -44,7 +44,9 @@ pub mod environment;
 pub mod file;
 pub mod input;
 pub mod log;
+pub mod package;
 pub mod registry;
+pub mod symbols;
 pub mod unpack;
 pub struct Performed {
 pub trait Observe: Sync {

@@ -1,0 +1,260 @@
+//! Verification fails closed: what is not stated, not readable or not understood is a finding.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use rebuild_model::artifact::encoding::encode;
+use rebuild_model::error::{Class, Fault};
+use rebuild_model::interrupt::Interrupt;
+use rebuild_model::manifest::{Entries, Entry, Manifest};
+use rebuild_model::pins::{Encoding, RelativePath};
+use rebuild_model::verify::{Options, Problem, Report, VerifyError, verify};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A directory with one artifact of each encoding, and its manifest as a value to be spoiled.
+struct Site {
+    root: TempDir,
+    manifest: Value,
+}
+
+impl Site {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let source = root.path().join("source");
+        fs::write(&source, "some text, and again some text\n".repeat(400)).unwrap();
+        let mut entries = Entries::new();
+        for (name, encoding) in [("a.gz", Encoding::Gzip), ("b.br", Encoding::Brotli), ("c", Encoding::Identity)] {
+            let path: RelativePath = name.parse().unwrap();
+            let encoded = encode(&source, &root.path().join(name), encoding, 5, &Interrupt::default()).unwrap();
+            entries.insert(path.clone(), Entry::new(&path, "test", &encoded));
+        }
+        Self { manifest: serde_json::from_str(&Manifest::fresh(&entries)).unwrap(), root }
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.root.path().join(relative)
+    }
+
+    fn verify(&self) -> Result<Report, VerifyError> {
+        fs::write(self.path("manifest.json"), self.manifest.to_string()).unwrap();
+        verify(&self.path("manifest.json"), &Options::default(), &Interrupt::default())
+    }
+
+    /// The report of a verification that must fail.
+    fn failed(&self) -> Report {
+        match self.verify() {
+            Err(VerifyError::Failed(report)) => report,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The findings as text, the temporary directory's name left out.
+    fn findings(&self) -> Vec<String> {
+        let report = self.failed();
+        let root = self.root.path().display().to_string();
+        report.findings.iter().map(|finding| finding.to_string().replace(&root, "ROOT")).collect()
+    }
+}
+
+/// What is found after `spoil`.
+fn found(spoil: impl FnOnce(&mut Site)) -> String {
+    let mut site = Site::new();
+    spoil(&mut site);
+    site.findings().join("\n")
+}
+
+#[test]
+fn what_holds_holds() {
+    let report = Site::new().verify().unwrap();
+    assert_eq!(report.artifacts, ["a.gz", "b.br", "c"]);
+}
+
+#[test]
+fn a_manifest_that_proves_nothing_fails() {
+    assert_eq!(found(|site| site.manifest["artifacts"] = json!({})), "the manifest lists no artifact");
+    assert_eq!(found(|site| site.manifest = json!({})), "the manifest has no `schema`\nthe manifest lists no artifact");
+    let mut site = Site::new();
+    site.manifest["schema"] = json!(2);
+    assert_eq!(site.verify().unwrap_err().class(), Class::Artifact);
+    let error = verify(&site.path("nothing.json"), &Options::default(), &Interrupt::default()).unwrap_err();
+    assert!(error.to_string().contains("nothing.json"), "{error}");
+}
+
+#[test]
+fn every_part_of_an_entry_must_be_there_and_well_formed() {
+    let spoilt = [
+        ("/packed/sha256", Value::Null),
+        ("/packed/sha256", json!("")),
+        ("/unpacked/sha256", json!("E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855")),
+        ("/unpacked/sha256", json!("sha256:e3b0c442")),
+        ("/packed/size", json!("100")),
+        ("/packed/size", json!(-1)),
+        ("/unpacked/size", json!(1.5)),
+        ("/encoding", json!("zstd")),
+        ("/encoding", json!(["gzip"])),
+        ("/integrity/packed", json!("sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")),
+        ("/packed", json!("e3b0")),
+        ("", json!("a.gz")),
+    ];
+    let mut shown = Vec::new();
+    for (pointer, value) in spoilt {
+        let text = found(|site| *site.manifest["artifacts"]["a.gz"].pointer_mut(pointer).unwrap() = value);
+        assert!(text.starts_with("artifact a.gz: "), "{text}");
+        shown.push(text);
+    }
+    for field in ["packed", "unpacked", "encoding"] {
+        shown.push(found(|site| {
+            site.manifest["artifacts"]["a.gz"].as_object_mut().unwrap().remove(field).unwrap();
+        }));
+    }
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    artifact a.gz: `packed.sha256` must be 64 lower-case hexadecimal digits, found null
+    artifact a.gz: `packed.sha256` must be 64 lower-case hexadecimal digits, found ""
+    artifact a.gz: `unpacked.sha256` must be 64 lower-case hexadecimal digits, found "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"
+    artifact a.gz: `unpacked.sha256` must be 64 lower-case hexadecimal digits, found "sha256:e3b0c442"
+    artifact a.gz: `packed.size` must be a whole number of bytes, found "100"
+    artifact a.gz: `packed.size` must be a whole number of bytes, found -1
+    artifact a.gz: `unpacked.size` must be a whole number of bytes, found 1.5
+    artifact a.gz: `encoding` must be gzip, br or identity, found "zstd"
+    artifact a.gz: `encoding` must be gzip, br or identity, found ["gzip"]
+    artifact a.gz: `integrity.packed` does not fit the recorded digest: expected sha256-ZF/uJwr+q4zs+CiSW2qvVIACK82kmSZyHdH1fO3Dnys=, found "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+    artifact a.gz: `packed` must be an object, found "e3b0"
+    artifact a.gz: `entry` must be an object, found "a.gz"
+    artifact a.gz: `packed` is missing from its entry
+    artifact a.gz: `unpacked` is missing from its entry
+    artifact a.gz: `encoding` is missing from its entry
+    "#);
+}
+
+#[test]
+fn paths_that_lead_out_are_refused() {
+    for path in ["../outside", "/etc/hostname", "a/../../outside", "", "./a.gz", "a\\b"] {
+        let text = found(|site| {
+            let entry = site.manifest["artifacts"]["a.gz"].take();
+            site.manifest["artifacts"] = json!({ path: entry });
+        });
+        assert_eq!(text, format!("artifact {path}: its path leads out of ROOT"));
+    }
+    let text = found(|site| {
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        fs::copy(site.path("c"), elsewhere.path()).unwrap();
+        fs::remove_file(site.path("c")).unwrap();
+        symlink(elsewhere.keep().unwrap().1, site.path("c")).unwrap();
+    });
+    assert_eq!(text, "artifact c: its path leads out of ROOT");
+}
+
+#[test]
+fn a_link_that_stays_inside_is_followed() {
+    let site = Site::new();
+    fs::rename(site.path("c"), site.path("real")).unwrap();
+    symlink("real", site.path("c")).unwrap();
+    site.verify().unwrap();
+}
+
+#[test]
+fn what_is_wrong_with_the_files_is_collected() {
+    let text = found(|site| {
+        fs::remove_file(site.path("a.gz")).unwrap();
+        fs::remove_file(site.path("b.br")).unwrap();
+        fs::create_dir(site.path("b.br")).unwrap();
+        let bytes = fs::read(site.path("c")).unwrap();
+        fs::write(site.path("c"), [bytes, b"x".to_vec()].concat()).unwrap();
+    });
+    assert_eq!(
+        text,
+        "artifact a.gz: there is no such file in ROOT\n\
+         artifact b.br: it is not a regular file\n\
+         artifact c: packed size: expected 12400 bytes, found 12401"
+    );
+}
+
+#[test]
+fn a_file_below_a_file_is_missing() {
+    let text = found(|site| {
+        let entry = site.manifest["artifacts"]["c"].take();
+        site.manifest["artifacts"] = json!({ "c/below": entry });
+    });
+    assert_eq!(text, "artifact c/below: there is no such file in ROOT");
+}
+
+#[test]
+fn packed_again_is_told_from_changed() {
+    // The same content at another level: only the packed identity is another.
+    let repacked = found(|site| {
+        fs::write(site.path("source"), "some text, and again some text\n".repeat(400)).unwrap();
+        encode(&site.path("source"), &site.path("a.gz"), Encoding::Gzip, 1, &Interrupt::default()).unwrap();
+    });
+    assert!(repacked.contains("packed sha256") && !repacked.contains("unpacked"), "{repacked}");
+    // Another content of the same size.
+    let changed = found(|site| {
+        fs::write(site.path("source"), "same text, and again same text\n".repeat(400)).unwrap();
+        encode(&site.path("source"), &site.path("a.gz"), Encoding::Gzip, 5, &Interrupt::default()).unwrap();
+    });
+    assert!(changed.contains("a.gz: unpacked sha256") && !changed.contains("unpacked size"), "{changed}");
+}
+
+#[test]
+fn truncated_and_prolonged_files_are_told_apart() {
+    for name in ["a.gz", "b.br"] {
+        let truncated = found(|site| {
+            let bytes = fs::read(site.path(name)).unwrap();
+            fs::write(site.path(name), &bytes[..bytes.len() - 1]).unwrap();
+        });
+        assert!(truncated.contains("data ends too early"), "{truncated}");
+        let prolonged = found(|site| {
+            let bytes = fs::read(site.path(name)).unwrap();
+            fs::write(site.path(name), [bytes, b"x".to_vec()].concat()).unwrap();
+        });
+        assert!(prolonged.contains("bytes follow the end"), "{prolonged}");
+    }
+}
+
+#[test]
+fn a_bomb_is_stopped() {
+    for (name, encoding) in [("a.gz", Encoding::Gzip), ("b.br", Encoding::Brotli)] {
+        let text = found(|site| {
+            fs::write(site.path("source"), vec![0; 50 << 20]).unwrap();
+            encode(&site.path("source"), &site.path(name), encoding, 1, &Interrupt::default()).unwrap();
+        });
+        assert!(text.contains("more than the expected 12400 bytes come out"), "{text}");
+    }
+}
+
+#[test]
+fn identity_must_be_identical() {
+    let text = found(|site| site.manifest["artifacts"]["c"]["unpacked"]["size"] = json!(1));
+    assert_eq!(text, "artifact c: its encoding is identity, but `packed` and `unpacked` differ");
+}
+
+#[test]
+fn a_report_is_data() {
+    let site = Site::new();
+    fs::write(site.path("c"), "short").unwrap();
+    let report = serde_json::to_value(site.failed()).unwrap();
+    assert_eq!(
+        report["findings"],
+        json!([{
+            "artifact": "c", "problem": "packed-size", "expected": 12400, "found": 5,
+            "message": "packed size: expected 12400 bytes, found 5",
+        }])
+    );
+    assert!(matches!(site.failed().findings[0].problem, Problem::PackedSize { expected: 12400, found: 5 }));
+}
+
+#[test]
+fn the_root_may_be_elsewhere() {
+    let site = Site::new();
+    site.verify().unwrap();
+    fs::create_dir(site.path("config")).unwrap();
+    fs::rename(site.path("manifest.json"), site.path("config/manifest.json")).unwrap();
+    let check =
+        |root: Option<PathBuf>| verify(&site.path("config/manifest.json"), &Options { root }, &Interrupt::default());
+    let error = check(None).unwrap_err();
+    assert!(error.hint().unwrap().contains("--root"));
+    assert_eq!(error.detail().unwrap().lines().count(), 3);
+    check(Some(site.path(""))).unwrap();
+    assert!(matches!(check(Some(site.path("nowhere"))).unwrap_err(), VerifyError::Root { .. }));
+}
