@@ -1,4 +1,5 @@
 //! Performing steps: one file for each kind of action, and the loop that runs a plan.
 
 pub mod command;
+pub mod git;
 pub mod log;

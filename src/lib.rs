@@ -4,5 +4,6 @@ pub mod digest;
 pub mod error;
 pub mod exec;
 pub mod interrupt;
+pub mod mirror;
 pub mod pins;
 pub mod step;
