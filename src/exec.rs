@@ -42,6 +42,7 @@ mod step_run;
 pub enum Event<'a> {
 pub mod environment;
 pub mod file;
+pub mod git;
 pub mod input;
 pub mod log;
 pub mod package;

@@ -11,6 +11,7 @@ mod replace;
 pub mod journal;
 pub mod key;
 pub mod manifest;
+pub mod mirror;
 pub mod pins;
 pub mod plan;
 pub mod recipe;
