@@ -5,59 +5,79 @@
 
 pub mod collect;
 pub mod command;
-        /// Its record.
-        /// The step.
-        /// Why it runs.
-        /// Why.
-        error: &'a Error,
-        reason: &'a Reason,
-        record: &'a Record,
-        step: &'a Step,
-    /// A step begins.
-    /// A step ended well.
-    /// A step failed.
-    /// A step's earlier result stands.
-    /// Performs `step` at `place`, leaving its outputs in the place's output directory.
-    /// Takes notice of `event`.
-    /// What the action reports, for the journal.
-    /// Whether its commands ran without a network.
-    Done {
-    Failed {
-    Fresh {
-    Started {
-    fn observe(&self, event: &Event<'_>);
-    fn perform(&self, step: &Step, place: &Place<'_>, log: &StepLog) -> Result<Performed>;
-    pub isolated: bool,
-    pub report: serde_json::Value,
-    },
-#[derive(Debug)]
-#[derive(Debug, Clone, Default)]
-/// Does what a step says. The real one is [`perform::Performer`]; tests have deterministic ones.
-/// Hears what happens during a run, from several threads.
-/// Something that happened.
-/// What a performed step reports.
-mod place;
-mod run;
-mod step_run;
-pub enum Event<'a> {
 pub mod environment;
 pub mod file;
 pub mod git;
 pub mod input;
 pub mod log;
 pub mod package;
+pub mod perform;
+mod place;
 pub mod registry;
+mod run;
+mod step_run;
 pub mod symbols;
 pub mod unpack;
-pub struct Performed {
-pub trait Observe: Sync {
-pub trait Perform: Sync {
+
 pub use place::Place;
 pub use run::{Limits, Run, run};
 pub use step_run::{StepError, decide_on_disk};
+
 use crate::error::{Error, Result};
 use crate::journal::Record;
 use crate::key::Reason;
 use crate::step::Step;
+
 use log::StepLog;
+
+/// Does what a step says. The real one is [`perform::Performer`]; tests have deterministic ones.
+pub trait Perform: Sync {
+    /// Performs `step` at `place`, leaving its outputs in the place's output directory.
+    fn perform(&self, step: &Step, place: &Place<'_>, log: &StepLog) -> Result<Performed>;
+}
+
+/// What a performed step reports.
+#[derive(Debug, Clone, Default)]
+pub struct Performed {
+    /// What the action reports, for the journal.
+    pub report: serde_json::Value,
+    /// Whether its commands ran without a network.
+    pub isolated: bool,
+}
+
+/// Hears what happens during a run, from several threads.
+pub trait Observe: Sync {
+    /// Takes notice of `event`.
+    fn observe(&self, event: &Event<'_>);
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A step begins.
+    Started {
+        /// The step.
+        step: &'a Step,
+        /// Why it runs.
+        reason: &'a Reason,
+    },
+    /// A step's earlier result stands.
+    Fresh {
+        /// The step.
+        step: &'a Step,
+    },
+    /// A step ended well.
+    Done {
+        /// The step.
+        step: &'a Step,
+        /// Its record.
+        record: &'a Record,
+    },
+    /// A step failed.
+    Failed {
+        /// The step.
+        step: &'a Step,
+        /// Why.
+        error: &'a Error,
+    },
 }
