@@ -2,3 +2,4 @@
 
 pub mod command;
 pub mod log;
+pub mod patch;
