@@ -14,11 +14,11 @@ use crate::interrupt::Interrupt;
 use crate::journal::{self, Entry, Journal, Record, RunRecord};
 use crate::key::Decision;
 use crate::manifest::{self, Entries};
-use crate::pins::{self, Platform, PinsError};
+use crate::pins::{self, PinsError, Platform};
 use crate::plan::Plan;
 use crate::recipe::{self, AnyPins};
 use crate::settings::Settings;
-use crate::step::{Action, Step, StepId};
+use crate::step::{Action, StepId};
 use crate::workspace::{self, Workspace, check_space};
 
 /// A pins file with its plan.
@@ -47,98 +47,30 @@ pub fn prepare(path: &Path, platform: &Platform) -> Result<Prepared> {
     Ok(Prepared { path: path.to_owned(), directory, digest: Digest::of(text.as_bytes()), pins, plan })
 }
 
-/// Inputs that stop a build before its first step.
+/// Inputs have no recorded digest.
 #[derive(Debug, thiserror::Error)]
-pub enum InputsError {
-    /// Digests are missing.
-    #[error("{} inputs have no recorded digest: {}", .inputs.len(), .inputs.join(", "))]
-    NotRecorded {
-        /// Steps and what they take in.
-        inputs: Vec<String>,
-    },
-    /// A file beside the pins is not there.
-    #[error("{what} {path} cannot be read")]
-    NoLocalFile {
-        /// Patch, requirements or file.
-        what: &'static str,
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file beside the pins is not what is pinned.
-    #[error("{what} {path} has sha256 {found}, and {expected} is pinned")]
-    LocalFileDiffers {
-        /// Patch, requirements or file.
-        what: &'static str,
-        /// Its path.
-        path: PathBuf,
-        /// The pinned digest.
-        expected: Digest,
-        /// The digest of what is there.
-        found: Digest,
-    },
+#[error("{} inputs have no recorded digest: {}", .inputs.len(), .inputs.join(", "))]
+pub struct NotRecorded {
+    /// Steps, and what they take in.
+    pub inputs: Vec<String>,
 }
 
-impl Fault for InputsError {
+impl Fault for NotRecorded {
     fn class(&self) -> Class {
-        match self {
-            Self::NoLocalFile { .. } => Class::Unavailable,
-            Self::NotRecorded { .. } | Self::LocalFileDiffers { .. } => Class::PinMismatch,
-        }
+        Class::PinMismatch
     }
 
     fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NotRecorded { .. } => {
-                "`rebuild-model pins lock` records them; --record-unknown builds with whatever is found and says so".into()
-            }
-            Self::NoLocalFile { .. } => "paths in a pins file are relative to it".into(),
-            Self::LocalFileDiffers { .. } => "restore the file, or review the change and pin the new digest".into(),
-        })
+        Some(
+            "`rebuild-model pins lock` records them; --record-unknown builds with whatever is found and says so".into(),
+        )
     }
 }
 
 /// Refuses inputs whose digest nobody recorded.
-pub fn check_recorded(plan: &Plan) -> Result<(), InputsError> {
-    let unrecorded = |step: &Step| step.action.unrecorded_inputs().into_iter().map(|input| format!("{} ({input})", step.id)).collect::<Vec<_>>();
-    let inputs: Vec<String> = plan.steps.iter().flat_map(unrecorded).collect();
-    if inputs.is_empty() { Ok(()) } else { Err(InputsError::NotRecorded { inputs }) }
-}
-
-/// Checks every file beside the pins before any work: a patch that is missing must not be found out
-/// after an hour.
-pub fn check_local_files(plan: &Plan, directory: &Path) -> Result<(), InputsError> {
-    for (what, path, pinned) in local_files(plan) {
-        let path = directory.join(path);
-        let (found, _) = crate::digest::hash_file(&path)
-            .map_err(|source| InputsError::NoLocalFile { what, path: path.clone(), source })?;
-        if let Some(&expected) = pinned
-            && expected != found
-        {
-            return Err(InputsError::LocalFileDiffers { what, path, expected, found });
-        }
-    }
-    Ok(())
-}
-
-fn local_files(plan: &Plan) -> Vec<(&'static str, &str, Option<&Digest>)> {
-    let mut files = Vec::new();
-    for step in &plan.steps {
-        match &step.action {
-            Action::Patch(patch) => {
-                files.extend(patch.patches.iter().map(|patch| ("patch", patch.file.as_str(), patch.sha256.known())));
-            }
-            Action::FetchWheels(fetch) => files.push(("requirements", fetch.requirements.as_str(), fetch.sha256.known())),
-            Action::FetchFile(fetch) => {
-                if let crate::step::FileOrigin::Path(path) = &fetch.from {
-                    files.push(("file", path.as_str(), fetch.sha256.known()));
-                }
-            }
-            _ => {}
-        }
-    }
-    files
+pub fn check_recorded(plan: &Plan) -> Result<(), NotRecorded> {
+    let inputs = plan.unrecorded_inputs();
+    if inputs.is_empty() { Ok(()) } else { Err(NotRecorded { inputs }) }
 }
 
 /// Where and how to build.
@@ -191,9 +123,10 @@ pub fn build(
     if !request.record_unknown {
         check_recorded(plan)?;
     }
-    check_local_files(plan, &prepared.directory)?;
+    exec::local::check_all(plan, &prepared.directory)?;
     let host = Host::probe(plan, interrupt)?;
-    let workspace = if request.resume { Workspace::open(&request.workspace)? } else { Workspace::create(&request.workspace)? };
+    let workspace =
+        if request.resume { Workspace::open(&request.workspace)? } else { Workspace::create(&request.workspace)? };
     let earlier = journal::latest(journal::read(&workspace.journal())?);
     check_space(workspace.root(), disk_estimate(plan, &earlier))?;
     let mut plan_text = serde_json::to_vec_pretty(plan).unwrap_or_default();
@@ -241,7 +174,11 @@ pub fn build(
         plan: plan.digest(),
         workspace: workspace.root().to_owned(),
         manifest: published.manifest,
-        notes: ran.iter().filter_map(|id| Some((id.to_string(), records.get(*id)?.notes.clone()))).filter(|(_, notes)| !notes.is_empty()).collect(),
+        notes: ran
+            .iter()
+            .filter_map(|id| Some((id.to_string(), records.get(*id)?.notes.clone())))
+            .filter(|(_, notes)| !notes.is_empty())
+            .collect(),
         ran: ran.into_iter().map(ToString::to_string).collect(),
         fresh: fresh.into_iter().map(ToString::to_string).collect(),
         artifacts: published.artifacts,
@@ -271,7 +208,9 @@ fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interr
                 let name = Path::new(spec.manifest.as_str()).file_name().unwrap_or_default();
                 (output.clone(), output.join(name))
             }
-            None => (prepared.directory.join(spec.destination.as_str()), prepared.directory.join(spec.manifest.as_str())),
+            None => {
+                (prepared.directory.join(spec.destination.as_str()), prepared.directory.join(spec.manifest.as_str()))
+            }
         };
         let published = package::publish(&package::files_of(&out), &entries, &destination, &manifest, interrupt)?;
         delivered.changes.extend(published.changes);

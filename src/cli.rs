@@ -4,6 +4,7 @@ mod build;
 mod doctor;
 mod pins;
 mod plan;
+mod settings;
 mod shell;
 mod verify;
 

@@ -9,6 +9,7 @@ pub mod environment;
 pub mod file;
 pub mod git;
 pub mod input;
+pub mod local;
 pub mod log;
 pub mod package;
 pub mod perform;
@@ -81,3 +82,4 @@ pub enum Event<'a> {
         error: &'a Error,
     },
 }
+pub mod patch;

@@ -12,6 +12,7 @@ pub mod host;
 pub mod interrupt;
 pub mod journal;
 pub mod key;
+pub mod lock;
 pub mod manifest;
 pub mod mirror;
 pub mod pins;

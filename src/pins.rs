@@ -12,7 +12,7 @@ pub use check::{PinsError, parse};
 pub use source::{
     Archive, FileSource, GitSource, Images, PackageFile, PackageSource, PatchPin, PythonPins, Registry, Submodule,
 };
-pub use text::{Commit, Name, NotRecorded, Platform, Recorded, RelativePath};
+pub use text::{Commit, NOT_RECORDED, Name, Platform, Recorded, RelativePath};
 pub use tool::{ToolPin, Version, VersionRange};
 
 use std::collections::BTreeMap;

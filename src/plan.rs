@@ -165,6 +165,15 @@ impl Plan {
         self.steps.iter().find(|step| step.id.as_str() == id)
     }
 
+    /// Steps that take in something without a recorded digest or id, each with what it is.
+    pub fn unrecorded_inputs(&self) -> Vec<String> {
+        let of_step = |step: &Step| {
+            let inputs = step.action.unrecorded_inputs().into_iter();
+            inputs.map(|input| format!("{} ({input})", step.id)).collect::<Vec<_>>()
+        };
+        self.steps.iter().flat_map(of_step).collect()
+    }
+
     fn check(&self) -> Result<(), PlanError> {
         for step in &self.steps {
             for input in &step.inputs {

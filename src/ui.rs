@@ -54,7 +54,8 @@ impl Terminal {
             2 => "debug",
             3.. => "trace",
         };
-        let filter = EnvFilter::try_from_env("REBUILD_LOG").unwrap_or_else(|_| EnvFilter::new(format!("rebuild_model={level}")));
+        let filter =
+            EnvFilter::try_from_env("REBUILD_LOG").unwrap_or_else(|_| EnvFilter::new(format!("rebuild_model={level}")));
         let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(terminal.clone());
         // A second subscriber can only be a test's; the first one goes on.
         let _ = match log_format {
@@ -84,7 +85,8 @@ impl Terminal {
 /// Writes a result to standard output. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
+    let _ =
+        out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
 }
 
 /// Writes a result as JSON to standard output.

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::settings::SettingsArgs;
 use super::{Context, PinsFile, plan};
 use crate::build::{Request, build, prepare};
 use crate::error::{Class, Fault, Result};
 use crate::pins::Platform;
-use crate::settings::{Settings, SettingsArgs};
 use crate::ui::{self, Progress};
 use crate::workspace::default_root;
 
@@ -93,7 +93,7 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
         memory_mib: args.memory,
         output: args.output.clone(),
     };
-    let settings = Settings::new(&args.settings)?;
+    let settings = args.settings.settings()?;
     let progress = Progress::new(&context.terminal, context.progress, &prepared.plan);
     let built = build(&prepared, &request, &settings, &progress, &context.interrupt);
     progress.finish();

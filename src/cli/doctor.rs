@@ -48,9 +48,22 @@ fn render(diagnosis: &Diagnosis) -> String {
         let _ = writeln!(text, "  {:<10} wanted {:<16} found {found}", tool.name.as_str(), tool.wanted);
     }
     let disk = diagnosis.disk_free_mib.map_or_else(|| "unknown".to_owned(), |mib| format!("{mib} MiB"));
-    let isolation = if diagnosis.isolation { "steps without network run without one" } else { "not available here: steps keep the network" };
-    let _ = writeln!(text, "disk      {disk} free, {} MiB needed at {}", diagnosis.disk_needed_mib, diagnosis.workspace.display());
-    let _ = writeln!(text, "memory    {} MiB free, {} MiB needed by the largest step", diagnosis.memory_free_mib, diagnosis.memory_needed_mib);
+    let isolation = if diagnosis.isolation {
+        "steps without network run without one"
+    } else {
+        "not available here: steps keep the network"
+    };
+    let _ = writeln!(
+        text,
+        "disk      {disk} free, {} MiB needed at {}",
+        diagnosis.disk_needed_mib,
+        diagnosis.workspace.display()
+    );
+    let _ = writeln!(
+        text,
+        "memory    {} MiB free, {} MiB needed by the largest step",
+        diagnosis.memory_free_mib, diagnosis.memory_needed_mib
+    );
     let _ = writeln!(text, "cores     {}", diagnosis.cores);
     let _ = writeln!(text, "isolation {isolation}");
     for problem in &diagnosis.problems {

@@ -1,6 +1,7 @@
 //! `rebuild-model plan`, which is also `build --dry-run`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -52,7 +53,12 @@ pub(super) fn run(args: &PlanArgs, context: &Context) -> Result<ExitCode> {
 }
 
 /// Shows the plan, or its difference from that of `other`.
-pub(super) fn show(prepared: &Prepared, other: Option<&Path>, place: Option<&Place>, context: &Context) -> Result<ExitCode> {
+pub(super) fn show(
+    prepared: &Prepared,
+    other: Option<&Path>,
+    place: Option<&Place>,
+    context: &Context,
+) -> Result<ExitCode> {
     let plan = &prepared.plan;
     if let Some(other) = other {
         let before = prepare(other, &plan.platform)?;
@@ -67,8 +73,10 @@ pub(super) fn show(prepared: &Prepared, other: Option<&Path>, place: Option<&Pla
         _ => plan.steps.iter().map(|step| (step.id.to_string(), crate::key::Reason::NeverRan.to_string())).collect(),
     };
     let tools = plan.tools.iter().filter(|(_, tool)| tool.provided.is_none());
-    let tools: BTreeMap<String, Option<PathBuf>> = tools.map(|(name, _)| (name.to_string(), host::find(name))).collect();
-    let shown = Shown { digest: plan.digest(), pins: prepared.digest, materials: materials(plan), tools, reasons, plan };
+    let tools: BTreeMap<String, Option<PathBuf>> =
+        tools.map(|(name, _)| (name.to_string(), host::find(name))).collect();
+    let shown =
+        Shown { digest: plan.digest(), pins: prepared.digest, materials: materials(plan), tools, reasons, plan };
     context.print(&shown, || {
         let reason = |step: &Step| {
             shown.reasons.get(step.id.as_str()).cloned().unwrap_or_else(|| "stands from an earlier run".to_owned())
@@ -78,7 +86,7 @@ pub(super) fn show(prepared: &Prepared, other: Option<&Path>, place: Option<&Pla
         for (name, path) in &shown.tools {
             let wanted = plan.tools.get(name.as_str()).map(|tool| tool.version.to_string()).unwrap_or_default();
             let path = path.as_ref().map_or_else(|| "not on PATH".to_owned(), |path| path.display().to_string());
-            text.push_str(&format!("  {name:<12} {wanted:<16} {path}\n"));
+            let _ = writeln!(text, "  {name:<12} {wanted:<16} {path}");
         }
         text
     });

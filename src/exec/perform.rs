@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::StepError;
 use super::command::{self, Invocation};
 use super::git::{self, GitContext, HostGit, Retries};
 use super::input::{Admitted, InputContext, Patience};
 use super::log::StepLog;
 use super::registry::{self, Programs};
-use super::step_run::{Place, StepError};
-use super::{Perform, Performed, collect, file, package, patch, symbols, unpack};
-use crate::error::{Error, Result};
+use super::{Perform, Performed, Place, collect, file, local, package, patch, symbols, unpack};
+use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::mirror::is_local;
+use crate::pins::RelativePath;
 use crate::settings::Settings;
 use crate::step::{self, Action, Step};
 
@@ -37,19 +38,22 @@ impl Perform for Performer<'_> {
         let out = place.out();
         let report = match &step.action {
             Action::FetchGit(fetch) => self.fetch_git(fetch, place, log)?,
-            Action::FetchFile(fetch) => self.with_input_context(place, log, |context| {
-                Ok(describe(&file::fetch(fetch, &out, context)?))
-            })?,
+            Action::FetchFile(fetch) => {
+                self.with_input_context(place, log, |context| Ok(describe(&file::fetch(fetch, &out, context)?)))?
+            }
             Action::FetchPackage(fetch) => self.with_input_context(place, log, |context| {
                 Ok(describe(&registry::fetch_package(fetch, &programs(place)?, &out, context)?))
             })?,
             Action::FetchWheels(fetch) => self.with_input_context(place, log, |context| {
                 let wheels = registry::fetch_wheels(fetch, &programs(place)?, &out, context)?;
+                // A copy, so that the step that installs them is given what was read here.
+                let text = local::read("requirements", self.directory, fetch.requirements.as_str(), &fetch.sha256)?;
+                write(&out.join("requirements.txt"), &text)?;
                 Ok(json!({ "files": wheels.iter().map(describe).collect::<Vec<_>>() }))
             })?,
             Action::Unpack(unpack) => {
                 let archive = place.resolve_path(&unpack.archive)?;
-                unpack::unpack(&archive, &out.join("tree"), unpack.strip, &unpack.only)?;
+                unpack::unpack(&archive, &out.join("tree"), unpack.strip, &unpack.only, &unpack.except)?;
                 json!({})
             }
             Action::Collect(collect) => {
@@ -63,11 +67,12 @@ impl Perform for Performer<'_> {
             Action::CheckSymbols(check) => {
                 let report = symbols::check(&place.resolve_path(&check.library)?, &check.exports)?;
                 let report = to_json(&report);
-                write_json(&out.join("symbols.json"), &report)?;
+                write(&out.join("symbols.json"), format!("{report:#}\n").as_bytes())?;
                 report
             }
             Action::Package(package) => {
-                let source = |(index, artifact): (usize, &step::ArtifactSpec)| Ok((index, place.resolve_path(&artifact.from)?));
+                let source =
+                    |(index, artifact): (usize, &step::ArtifactSpec)| Ok((index, place.resolve_path(&artifact.from)?));
                 let sources = package.artifacts.iter().enumerate().map(source).collect::<Result<Vec<_>>>()?;
                 to_json(&package::package(package, &sources, &out, self.interrupt)?)
             }
@@ -119,24 +124,17 @@ impl Performer<'_> {
 
     /// Patches a copy: the tree of an earlier step is an input, and inputs do not change.
     fn patch(&self, patch: &step::Patch, place: &Place<'_>, log: &StepLog) -> Result<serde_json::Value> {
-        let tree = place.out().join("tree");
-        collect::copy_tree(&place.resolve_path(&patch.tree)?, &tree)?;
+        let from = place.resolve_path(&patch.tree)?;
+        collect::collect(&[(from, RelativePath::constant("tree"))], &place.out())?;
         let mut texts = Vec::new();
         for file in &patch.patches {
-            let path = self.directory.join(file.file.as_str());
-            let bytes = std::fs::read(&path).map_err(|source| StepError::Io { path: path.clone(), source })?;
-            let found = crate::digest::Digest::of(&bytes);
-            if let Some(&expected) = file.sha256.known()
-                && expected != found
-            {
-                return Err(crate::build::InputsError::LocalFileDiffers { what: "patch", path, expected, found }.into());
-            }
+            let bytes = local::read("patch", self.directory, file.file.as_str(), &file.sha256)?;
             texts.push((patch::parse(file.name.as_str(), &bytes)?, &file.images));
         }
-        let applied = patch::apply(&tree, &texts, log)?;
-        let files = applied.iter().map(|file| {
-            json!({ "patch": file.patch, "path": file.path, "before": file.before, "after": file.after })
-        });
+        let applied = patch::apply(&place.out().join("tree"), &texts, log)?;
+        let files = applied
+            .iter()
+            .map(|file| json!({ "patch": file.patch, "path": file.path, "before": file.before, "after": file.after }));
         Ok(json!({ "files": files.collect::<Vec<_>>() }))
     }
 
@@ -176,7 +174,6 @@ fn to_json(report: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(report).unwrap_or_default()
 }
 
-fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
-    let text = format!("{value:#}\n");
-    std::fs::write(path, text).map_err(|source| Error::from(StepError::Io { path: path.to_owned(), source }))
+fn write(path: &Path, bytes: &[u8]) -> Result<(), StepError> {
+    std::fs::write(path, bytes).map_err(|source| StepError::Io { path: path.to_owned(), source })
 }

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use member::Tree;
+use member::{Tree, Wanted};
 
 /// What came out of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,25 +36,27 @@ const MAX_RATIO: u64 = 200;
 /// `strip` leading parts of each member's path are dropped, and members with no more parts than that
 /// are left out. Of `only`, each is a path in what remains: that file, or that directory with all that
 /// is below it; all is taken when it is empty. Each of them must be there.
-pub fn unpack(archive: &Path, into: &Path, strip: u32, only: &[String]) -> Result<Unpacked, UnpackError> {
-    let size = archive.metadata().map_err(|source| UnpackError::read(archive, source))?.len();
-    unpack_within(archive, into, strip, only, size.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED))
-}
-
-fn unpack_within(
+/// Of `except` each is such a path too, of what is left out of that.
+pub fn unpack(
     archive: &Path,
     into: &Path,
     strip: u32,
     only: &[String],
-    limit: u64,
+    except: &[String],
 ) -> Result<Unpacked, UnpackError> {
+    let size = archive.metadata().map_err(|source| UnpackError::read(archive, source))?.len();
+    let wanted = Wanted::new(only, except);
+    unpack_within(archive, into, strip, wanted, size.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED))
+}
+
+fn unpack_within(archive: &Path, into: &Path, strip: u32, wanted: Wanted, limit: u64) -> Result<Unpacked, UnpackError> {
     let unreadable = |source| UnpackError::read(archive, source);
     let mut file = File::open(archive).map_err(unreadable)?;
     let mut head = Vec::new();
     (&mut file).take(512).read_to_end(&mut head).map_err(unreadable)?;
     file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
 
-    let mut tree = Tree::new(archive, into, strip, only, limit)?;
+    let mut tree = Tree::new(archive, into, strip, wanted, limit)?;
     match kind_of(&head) {
         Some(Kind::Zip) => zipped::unpack(file, &mut tree)?,
         Some(Kind::Tar) => tarball::unpack(std::io::BufReader::new(file), &mut tree)?,
@@ -131,10 +133,10 @@ mod tests {
 
         for archive in [&zip, &tar] {
             let into = archive.with_extension("out");
-            let error = unpack_within(archive, &into, 0, &[], 99_999).unwrap_err();
+            let error = unpack_within(archive, &into, 0, Wanted::new(&[], &[]), 99_999).unwrap_err();
             assert!(matches!(error, UnpackError::TooLarge { limit: 99_999, .. }), "{error}");
             let into = archive.with_extension("whole");
-            assert_eq!(unpack_within(archive, &into, 0, &[], 100_000).unwrap().bytes, 100_000);
+            assert_eq!(unpack_within(archive, &into, 0, Wanted::new(&[], &[]), 100_000).unwrap().bytes, 100_000);
         }
     }
 }

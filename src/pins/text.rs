@@ -133,7 +133,7 @@ impl Platform {
 }
 
 /// How an unknown digest is written in a pins file.
-const NOT_RECORDED: &str = "not-recorded";
+pub const NOT_RECORDED: &str = "not-recorded";
 
 /// A digest or an id that may not be known yet.
 ///
@@ -146,10 +146,6 @@ pub enum Recorded<T> {
     /// Nobody has recorded it yet.
     Not,
 }
-
-/// An input has no recorded digest.
-#[derive(Debug, Clone, Copy)]
-pub struct NotRecorded;
 
 impl<T> Recorded<T> {
     /// The value, when it is known.

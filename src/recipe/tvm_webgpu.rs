@@ -42,7 +42,7 @@ fn add_sources(draft: &mut Draft<'_>, model: &str) -> Result<(), PlanError> {
     draft.wheels("wheels", cost(8, 128, 120))?;
     draft.package("apache-tvm", 0, &["tvm/include/", "tvm/src/runtime/", "tvm/web/"], &[])?;
     // The library in the wheel gives way to the one built here.
-    draft.package("apache-tvm-ffi", 0, &["tvm_ffi/"], &["tvm_ffi/lib/"])?;
+    draft.package("apache-tvm-ffi", 0, &[], &["tvm_ffi/lib/"])?;
     draft.package("esbuild", 1, &["bin/"], &[])?;
     draft.git(model, cost(1, 64, 1))?;
     let overlay = format!("${{step:{model}/tree/3rdparty/overlay/tvm}}");
@@ -98,7 +98,8 @@ fn add_native_ffi(draft: &mut Draft<'_>, parameters: &Parameters) -> Result<(), 
         .makes(&["libtvm_ffi.so"], cost(10, 512, 2))?;
     draft.check_symbols("ffi-symbols", "${step:ffi-native/libtvm_ffi.so}", &parameters.ffi_exports)?;
     let copies = [
-        ("${step:apache-tvm-ffi/tree/tvm_ffi}", "python/tvm_ffi"),
+        // With its metadata: tvm-ffi finds its library through the installed package's list of files.
+        ("${step:apache-tvm-ffi/tree}", "python"),
         ("${step:ffi-native/libtvm_ffi.so}", "python/tvm_ffi/lib/libtvm_ffi.so"),
         // Read here so that nothing uses a library that lacks a symbol.
         ("${step:ffi-symbols/symbols.json}", "symbols.json"),

@@ -57,7 +57,8 @@ impl Progress {
         let style = if bars {
             // Steps are weighed by what they are expected to cost, or the remaining time would be
             // taken from the many that take no time at all.
-            let bar = terminal.bars().add(ProgressBar::new(plan.steps.iter().map(|step| weight(step.cost.cpu_s)).sum()));
+            let bar =
+                terminal.bars().add(ProgressBar::new(plan.steps.iter().map(|step| weight(step.cost.cpu_s)).sum()));
             bar.set_style(style_of("{bar:30} {msg} · {elapsed} · about {eta} left"));
             bar.enable_steady_tick(Duration::from_millis(250));
             Style::Bars(bar)
@@ -104,7 +105,8 @@ impl Progress {
         let mut state = self.state();
         state.ended += 1;
         let begun = state.running.remove(&step.id);
-        let took = begun.as_ref().map(|(start, _)| format!(" in {:.1} s", start.elapsed().as_secs_f32())).unwrap_or_default();
+        let took =
+            begun.as_ref().map(|(start, _)| format!(" in {:.1} s", start.elapsed().as_secs_f32())).unwrap_or_default();
         match &self.style {
             Style::Bars(bar) => {
                 if let Some((_, Some(spinner))) = begun {

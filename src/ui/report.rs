@@ -55,8 +55,8 @@ pub fn render_build(report: &BuildReport) -> String {
             let _ = writeln!(text, "note      {step}: {note}");
         }
     }
-    for artifact in &report.artifacts {
-        let _ = writeln!(text, "{}", artifact.path);
+    for (path, artifact) in &report.artifacts {
+        let _ = writeln!(text, "{path}");
         let _ = writeln!(text, "  packed   {} {}", artifact.packed.sha256, human_bytes(artifact.packed.size));
         let _ = writeln!(text, "  unpacked {} {}", artifact.unpacked.sha256, human_bytes(artifact.unpacked.size));
     }

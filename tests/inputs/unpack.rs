@@ -79,7 +79,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 fn open(desk: &Desk, archive: &Path, strip: u32, only: &[&str]) -> Result<Unpacked, UnpackError> {
     let _ = std::fs::remove_dir_all(desk.path("out"));
     let only: Vec<String> = only.iter().map(ToString::to_string).collect();
-    unpack(archive, &desk.path("out/tree"), strip, &only)
+    unpack(archive, &desk.path("out/tree"), strip, &only, &[])
 }
 
 /// The same members as each kind of archive.
@@ -276,7 +276,24 @@ fn a_directory_that_holds_something_is_left_alone() {
     let desk = Desk::new();
     let archive = zip(&desk, &[Member::File("a", "new")]);
     desk.write("full/a", "old");
-    let error = unpack(&archive, &desk.path("full"), 0, &[]).unwrap_err();
+    let error = unpack(&archive, &desk.path("full"), 0, &[], &[]).unwrap_err();
     assert!(matches!(error, UnpackError::NotEmpty { .. }), "{error}");
     assert_eq!(std::fs::read(desk.path("full/a")).unwrap(), b"old");
+}
+
+#[test]
+fn what_is_excepted_stays_out_and_must_be_there() {
+    let members = [Member::File("p/a", "a"), Member::File("p/lib/b", "b"), Member::File("p/library", "c")];
+    for (kind, desk, archive) in archives(&members) {
+        let open = |except: &str| {
+            let _ = std::fs::remove_dir_all(desk.path("out"));
+            unpack(&archive, &desk.path("out/tree"), 0, &["p".to_owned()], &[except.to_owned()])
+        };
+        open("p/lib/").unwrap();
+        assert!(!desk.path("out/tree/p/lib").exists(), "{kind}");
+        assert!(desk.path("out/tree/p/library").exists() && desk.path("out/tree/p/a").exists(), "{kind}");
+        // One that excepts nothing is a slip of whoever wrote it.
+        let error = open("p/libs").unwrap_err();
+        assert!(matches!(&error, UnpackError::Nothing { wanted, .. } if wanted == "p/libs"), "{kind}: {error}");
+    }
 }

@@ -16,7 +16,7 @@ pub(super) struct Tree<'a> {
     pub(super) archive: &'a Path,
     root: &'a Path,
     strip: usize,
-    only: Vec<Only>,
+    wanted: Wanted,
     limit: u64,
     /// What stands at each path, by parts joined with `/`.
     made: BTreeMap<String, Made>,
@@ -26,9 +26,47 @@ pub(super) struct Tree<'a> {
     done: Unpacked,
 }
 
-struct Only {
+/// Which members are taken: those below one of `only`, or all, but not those below one of `except`.
+pub(super) struct Wanted {
+    only: Vec<Below>,
+    except: Vec<Below>,
+}
+
+/// A path that stands for itself and all that is below it, and whether anything was.
+struct Below {
     path: String,
     met: bool,
+}
+
+impl Below {
+    fn covers(&mut self, path: &str) -> bool {
+        let rest = path.strip_prefix(self.path.as_str());
+        let covers = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) || self.path.is_empty();
+        self.met |= covers;
+        covers
+    }
+}
+
+impl Wanted {
+    pub(super) fn new(only: &[String], except: &[String]) -> Self {
+        let list = |paths: &[String]| {
+            paths.iter().map(|path| Below { path: path.trim_matches('/').to_owned(), met: false }).collect()
+        };
+        Self { only: list(only), except: list(except) }
+    }
+
+    fn wants(&mut self, path: &str) -> bool {
+        // Every one is asked: one member may be below two of them, and both have been met then.
+        let covered =
+            |list: &mut Vec<Below>| list.iter_mut().filter_map(|below| below.covers(path).then_some(())).count() > 0;
+        let inside = self.only.is_empty() || covered(&mut self.only);
+        inside && !covered(&mut self.except)
+    }
+
+    /// One that nothing in the archive was below.
+    fn unmet(&self) -> Option<String> {
+        self.only.iter().chain(&self.except).find(|below| !below.met).map(|below| below.path.clone())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +89,7 @@ impl<'a> Tree<'a> {
         archive: &'a Path,
         root: &'a Path,
         strip: u32,
-        only: &[String],
+        wanted: Wanted,
         limit: u64,
     ) -> Result<Self, UnpackError> {
         std::fs::create_dir_all(root).map_err(|source| UnpackError::write(root, source))?;
@@ -59,12 +97,11 @@ impl<'a> Tree<'a> {
         if entries.next().is_some() {
             return Err(UnpackError::NotEmpty { path: root.to_owned() });
         }
-        let only = only.iter().map(|path| Only { path: path.trim_matches('/').to_owned(), met: false }).collect();
         Ok(Self {
             archive,
             root,
             strip: strip as usize,
-            only,
+            wanted,
             limit,
             made: BTreeMap::new(),
             links: Vec::new(),
@@ -93,25 +130,13 @@ impl<'a> Tree<'a> {
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         let Some(parts) = parts.get(self.strip..).filter(|parts| !parts.is_empty()) else { return Ok(None) };
         let path = parts.join("/");
-        if !self.wants(&path) {
+        if !self.wanted.wants(&path) {
             if self.names.len() < SHOWN {
                 self.names.push(path);
             }
             return Ok(None);
         }
         Ok(Some(Place { member, path }))
-    }
-
-    fn wants(&mut self, path: &str) -> bool {
-        let mut wanted = self.only.is_empty();
-        for only in &mut self.only {
-            let below = path.strip_prefix(only.path.as_str());
-            if below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) || only.path.is_empty() {
-                only.met = true;
-                wanted = true;
-            }
-        }
-        wanted
     }
 
     pub(super) fn directory(&mut self, place: &Place) -> Result<(), UnpackError> {
@@ -208,7 +233,7 @@ impl<'a> Tree<'a> {
 
     /// Makes the links, and sees that all that was asked for is there.
     pub(super) fn finish(self) -> Result<Unpacked, UnpackError> {
-        let asked = self.only.iter().find(|only| !only.met).map(|only| only.path.clone());
+        let asked = self.wanted.unmet();
         let empty = self.made.is_empty().then(|| format!("member below {} leading parts", self.strip));
         if let Some(wanted) = asked.or(empty) {
             let kept = self.made.keys().take(SHOWN.saturating_sub(self.names.len())).cloned();

@@ -1,0 +1,104 @@
+//! `rebuild-model pins check` and `rebuild-model pins lock`.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::settings::SettingsArgs;
+use super::{Context, PinsFile};
+use crate::build::prepare;
+use crate::digest::Digest;
+use crate::error::Result;
+use crate::lock::{Filled, lock};
+use crate::pins::Platform;
+
+/// What can be done with a pins file.
+#[derive(Debug, Subcommand)]
+pub(super) enum PinsVerb {
+    /// Validate the file, the files beside it, and report what is not recorded
+    Check(CheckArgs),
+    /// Obtain every input without a recorded digest, write its digest into the file, and print the
+    /// difference
+    Lock(LockArgs),
+}
+
+/// Flags of `pins check`.
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    pins: PinsFile,
+}
+
+/// Flags of `pins lock`.
+#[derive(Debug, Args)]
+pub(super) struct LockArgs {
+    #[command(flatten)]
+    pins: PinsFile,
+    /// Print the difference, and leave the file as it is
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checked {
+    recipe: String,
+    pins: Digest,
+    plan: Digest,
+    steps: usize,
+    /// Steps that take in something without a recorded digest, with what it is.
+    not_recorded: Vec<String>,
+}
+
+pub(super) fn run(verb: &PinsVerb, context: &Context) -> Result<ExitCode> {
+    match verb {
+        PinsVerb::Check(args) => check(args, context),
+        PinsVerb::Lock(args) => fill(args, context),
+    }
+}
+
+fn check(args: &CheckArgs, context: &Context) -> Result<ExitCode> {
+    let prepared = prepare(&args.pins.pins, &Platform::here())?;
+    crate::exec::local::check_all(&prepared.plan, &prepared.directory)?;
+    let checked = Checked {
+        recipe: prepared.pins.recipe.name().to_owned(),
+        pins: prepared.digest,
+        plan: prepared.plan.digest(),
+        steps: prepared.plan.steps.len(),
+        not_recorded: prepared.plan.unrecorded_inputs(),
+    };
+    context.print(&checked, || {
+        let mut text = format!(
+            "{} is valid: recipe {}, {} steps, plan {}\n",
+            args.pins.pins.display(),
+            checked.recipe,
+            checked.steps,
+            checked.plan
+        );
+        for input in &checked.not_recorded {
+            let _ = writeln!(text, "not recorded: {input}");
+        }
+        text
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn fill(args: &LockArgs, context: &Context) -> Result<ExitCode> {
+    let prepared = prepare(&args.pins.pins, &Platform::here())?;
+    let settings = args.settings.settings()?;
+    let filled = lock(&prepared, &settings, args.dry_run, &context.interrupt)?;
+    context.print(&filled, || render(&filled));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render(filled: &[Filled]) -> String {
+    if filled.is_empty() {
+        return "every digest is recorded\n".to_owned();
+    }
+    let lines = filled.iter().map(|entry| format!("{}\n  - {}\n  + {}", entry.key, entry.before, entry.after));
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,239 @@
+//! Filling in what a pins file does not know yet.
+//!
+//! The steps that take in something without a recorded digest are run in a workspace of their own,
+//! with all that they read from; what they report is written into the file, whose comments and
+//! layout stay.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Serialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::build::Prepared;
+use crate::digest::hash_file;
+use crate::error::{Class, Fault, Result};
+use crate::exec::perform::Performer;
+use crate::exec::{self, Event, Limits, Observe, Run};
+use crate::host::Host;
+use crate::interrupt::Interrupt;
+use crate::journal::{Journal, Record};
+use crate::pins::NOT_RECORDED;
+use crate::plan::Plan;
+use crate::replace::Replacement;
+use crate::settings::Settings;
+use crate::step::{Action, FileOrigin, Step, StepId};
+use crate::workspace::Workspace;
+
+/// A value that was filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Filled {
+    /// The key's path in the file.
+    pub key: String,
+    /// What stood there.
+    pub before: String,
+    /// What stands there now.
+    pub after: String,
+}
+
+/// Why a pins file cannot be filled in.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The pins file cannot be read or written, or there is nowhere to work.
+    #[error("cannot use {path}")]
+    Io {
+        /// The path.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file parsed as pins and does not parse as a document: it changed meanwhile.
+    #[error("{path} changed while it was read")]
+    Changed {
+        /// The path.
+        path: String,
+        /// Why.
+        source: toml::de::Error,
+    },
+}
+
+impl Fault for LockError {
+    fn class(&self) -> Class {
+        Class::Usage
+    }
+}
+
+/// Obtains what is not recorded, writes it into the pins file unless `dry_run`, and says what.
+pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: &Interrupt) -> Result<Vec<Filled>> {
+    let plan = unrecorded_part(&prepared.plan)?;
+    if plan.steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let shown = prepared.path.display().to_string();
+    let failed = |source| LockError::Io { path: shown.clone(), source };
+    let scratch = tempfile::Builder::new().prefix("rebuild-lock").tempdir().map_err(failed)?;
+    let workspace = Workspace::create(&scratch.path().join("workspace"))?;
+    let host = Host::probe(&plan, interrupt)?;
+    let performer = Performer {
+        settings,
+        directory: &prepared.directory,
+        isolation: host.isolation,
+        record_unknown: true,
+        interrupt,
+    };
+    let run = Run {
+        plan: &plan,
+        workspace: &workspace,
+        host: &host,
+        performer: &performer,
+        observer: &Quiet,
+        interrupt,
+        limits: Limits { jobs: host.cores, memory_mib: host.memory_mib },
+        earlier: &std::collections::BTreeMap::new(),
+    };
+    let mut journal = Journal::open(&workspace.journal())?;
+    let records = exec::run(&run, &mut journal)?;
+
+    let text = fs::read_to_string(&prepared.path).map_err(failed)?;
+    let document = DeTable::parse(&text).map_err(|source| LockError::Changed { path: shown.clone(), source })?;
+    let values =
+        plan.steps.iter().filter_map(|step| Some(values_of(step, records.get(&step.id)?, &prepared.directory)));
+    let mut edits: Vec<Edit> = Vec::new();
+    for value in values.flatten() {
+        if let Some(root) = document.get_ref().get(value.table) {
+            find_places(root, value.table, &value, &mut edits);
+        }
+    }
+    // From the end to the beginning, so that the places of the others stay what they are.
+    edits.sort_by_key(|edit| std::cmp::Reverse(edit.place.start));
+    edits.dedup_by_key(|edit| edit.place.start);
+    if !dry_run {
+        let mut changed = text.clone();
+        for edit in &edits {
+            changed.replace_range(edit.place.clone(), &format!("\"{}\"", edit.filled.after));
+        }
+        let mut file = Replacement::begin(&prepared.path).map_err(failed)?;
+        std::io::Write::write_all(&mut file, changed.as_bytes()).map_err(failed)?;
+        file.commit().map_err(failed)?;
+    }
+    Ok(edits.into_iter().rev().map(|edit| edit.filled).collect())
+}
+
+struct Quiet;
+
+impl Observe for Quiet {
+    fn observe(&self, _: &Event<'_>) {}
+}
+
+/// The steps with something unrecorded, and those they read from.
+fn unrecorded_part(plan: &Plan) -> Result<Plan> {
+    let mut wanted: BTreeSet<&StepId> = BTreeSet::new();
+    for step in plan.steps.iter().rev() {
+        if wanted.contains(&step.id) || !step.action.unrecorded_inputs().is_empty() {
+            wanted.insert(&step.id);
+            wanted.extend(step.inputs.iter().map(|input| &input.step));
+        }
+    }
+    let steps: Vec<Step> = plan.steps.iter().filter(|step| wanted.contains(&step.id)).cloned().collect();
+    let used = |name: &crate::pins::Name| {
+        steps.iter().any(|step| step.tools().contains(name) || step.action.implied_tools().contains(&name.as_str()))
+    };
+    let tools =
+        plan.tools.iter().filter(|(name, _)| used(name)).map(|(name, tool)| (name.clone(), tool.clone())).collect();
+    Ok(Plan::new(plan.recipe.clone(), plan.platform.clone(), tools, steps)?)
+}
+
+/// A value that a step found out, and where in the file it belongs: to `key` in each table below
+/// `[table]` whose `mark.0` is `mark.1`, or, without a mark, which lies at the path `under`.
+struct Value {
+    table: &'static str,
+    mark: Option<(&'static str, String)>,
+    under: Vec<String>,
+    key: &'static str,
+    text: String,
+}
+
+struct Edit {
+    place: Range<usize>,
+    filled: Filled,
+}
+
+/// What `step`'s record tells about pins that it came from.
+fn values_of(step: &Step, record: &Record, directory: &Path) -> Vec<Value> {
+    let marked = |table, mark: &'static str, wanted: &str, value: Option<String>| {
+        let value = value?;
+        Some(Value { table, mark: Some((mark, wanted.to_owned())), under: Vec::new(), key: "sha256", text: value })
+    };
+    let reported = || record.report["sha256"].as_str().map(str::to_owned);
+    let beside = |path: &str| hash_file(&directory.join(path)).ok().map(|(digest, _)| digest.to_string());
+    let found: Vec<Option<Value>> = match &step.action {
+        Action::FetchFile(fetch) => match &fetch.from {
+            FileOrigin::Url(url) => {
+                vec![marked("file", "url", url, reported()), marked("tool", "url", url, reported())]
+            }
+            FileOrigin::Path(path) => vec![marked("file", "path", path.as_str(), reported())],
+        },
+        Action::FetchPackage(fetch) => vec![marked("package", "file", fetch.file.as_str(), reported())],
+        Action::FetchWheels(fetch) => {
+            let path = fetch.requirements.as_str();
+            vec![marked("python", "requirements", path, beside(path))]
+        }
+        Action::Patch(patch) => {
+            let files = patch.patches.iter().map(|patch| patch.file.as_str());
+            files.map(|file| marked("patch", "file", file, beside(file))).chain(image_values(record)).collect()
+        }
+        Action::FetchGit(_)
+        | Action::Unpack(_)
+        | Action::Collect(_)
+        | Action::Run(_)
+        | Action::CheckSymbols(_)
+        | Action::Package(_) => Vec::new(),
+    };
+    found.into_iter().flatten().collect()
+}
+
+/// The blob ids that a patch step reports.
+fn image_values(record: &Record) -> impl Iterator<Item = Option<Value>> {
+    let files = record.report["files"].as_array().into_iter().flatten();
+    files.flat_map(|file| {
+        ["before", "after"].map(|key| {
+            let text = |name: &str| file[name].as_str().map(str::to_owned);
+            let under = vec![text("patch")?, "images".to_owned(), text("path")?];
+            Some(Value { table: "patch", mark: None, under, key, text: text(key)? })
+        })
+    })
+}
+
+/// Finds every place below `item`, which stands at `path`, that `value` belongs to and that says
+/// that it is not recorded.
+fn find_places(item: &Spanned<DeValue<'_>>, path: &str, value: &Value, edits: &mut Vec<Edit>) {
+    match item.get_ref() {
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                find_places(item, &format!("{path}[{index}]"), value, edits);
+            }
+        }
+        DeValue::Table(table) => {
+            let text = |key: &str| table.get(key).and_then(|item| item.get_ref().as_str());
+            let here = match &value.mark {
+                Some((mark, wanted)) => text(mark) == Some(wanted),
+                None => path == format!("{}.{}", value.table, value.under.join(".")),
+            };
+            if here
+                && text(value.key) == Some(NOT_RECORDED)
+                && let Some(item) = table.get(value.key)
+            {
+                let key = format!("{path}.{}", value.key);
+                let filled = Filled { key, before: NOT_RECORDED.to_owned(), after: value.text.clone() };
+                edits.push(Edit { place: item.span(), filled });
+            }
+            for (name, item) in table {
+                find_places(item, &format!("{path}.{}", name.get_ref()), value, edits);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tiny Llama-like decoder: compiled for WebGPU by TVM, checked against numpy."""
