@@ -131,10 +131,12 @@ pub fn run(invocation: &Invocation, log: &StepLog, interrupt: &Interrupt) -> Res
     log.line(&format!("+ cd {} && {}", invocation.directory.display(), show_command(invocation)));
     let program = invocation.program.display().to_string();
     let failed = |source| CommandError::Start { program: program.clone(), source };
+    // duct applies these from the last to the first: standard output must be the log before standard
+    // error is made its twin.
     let expression = duct::cmd(&invocation.program, &invocation.arguments)
         .stdin_null()
-        .stdout_file(log.handle().map_err(failed)?)
-        .stderr_to_stdout();
+        .stderr_to_stdout()
+        .stdout_file(log.handle().map_err(failed)?);
     let status = wait(&expression, invocation, interrupt).map_err(failed)?.status;
     if status.success() {
         return Ok(());

@@ -42,7 +42,7 @@ fn add_sources(draft: &mut Draft<'_>, model: &str) -> Result<(), PlanError> {
     draft.wheels("wheels", cost(8, 128, 120))?;
     draft.package("apache-tvm", 0, &["tvm/include/", "tvm/src/runtime/", "tvm/web/"], &[])?;
     // The library in the wheel gives way to the one built here.
-    draft.package("apache-tvm-ffi", 0, &[], &["tvm_ffi/lib/"])?;
+    draft.package("apache-tvm-ffi", 0, &[], &["tvm_ffi/lib/libtvm_ffi.so"])?;
     draft.package("esbuild", 1, &["bin/"], &[])?;
     draft.git(model, cost(1, 64, 1))?;
     let overlay = format!("${{step:{model}/tree/3rdparty/overlay/tvm}}");
