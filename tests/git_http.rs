@@ -57,14 +57,25 @@ fn a_server_that_serves_tips_only_is_fetched_in_full() {
 }
 
 #[test]
-fn a_server_of_the_newer_protocol_is_asked_by_the_hosts_git() {
-    let mut field = Field::new();
-    field.use_host_git();
+fn a_server_of_the_newer_protocol_serves_every_commit() {
+    let field = Field::new();
     let nest = Nest::plant(&field);
     let server = serve(&field, |behaviour| behaviour.any_commit = false);
     let report = field.fetch(&nest.checkout(&server.url("top.git"))).unwrap();
-    assert_eq!(root(&report).how, How::HostGit);
-    assert!(root(&report).fallbacks[0].contains("asking the host's git"), "{report:?}");
+    assert_eq!(root(&report).how, How::Shallow);
+    assert!(root(&report).fallbacks.is_empty(), "{report:?}");
+    // One request for what the server can, one for the pack, for each repository.
+    assert_eq!(server.requests(), 8);
+}
+
+#[test]
+fn a_server_of_the_older_protocol_serves_any_commit_where_it_is_allowed() {
+    let field = Field::new();
+    let nest = Nest::plant(&field);
+    let server = serve(&field, |behaviour| behaviour.old_protocol = true);
+    let report = field.fetch(&nest.checkout(&server.url("top.git"))).unwrap();
+    assert_eq!(root(&report).how, How::Shallow);
+    assert!(root(&report).fallbacks.is_empty(), "{report:?}");
     assert_eq!(field.read("top.txt"), "top\n");
 }
 
@@ -83,14 +94,20 @@ fn every_way_is_tried_before_the_last_one() {
 fn a_commit_that_no_branch_has_is_missing() {
     let mut field = Field::new();
     Nest::plant(&field);
-    let server = serve(&field, |_| {});
-    let wanted = checkout(&server.url("top.git"), Oid::from_str(&"7".repeat(40)).unwrap());
-    for _ in 0..2 {
+    for old_protocol in [false, true, false, true] {
+        let server = serve(&field, |behaviour| behaviour.old_protocol = old_protocol);
+        let wanted = checkout(&server.url("top.git"), Oid::from_str(&"7".repeat(40)).unwrap());
         let error = field.fail(&wanted);
         assert!(matches!(error, GitError::CommitMissing { .. }), "{error}: {:?}", error.detail());
         assert_eq!(error.class(), Class::Unavailable);
         assert!(error.to_string().contains(&"7".repeat(40)) && error.to_string().contains("top.git"));
-        field.use_host_git();
+        // Where the answer is sure nothing else is tried.
+        assert_eq!(field.log.notes().is_empty(), !old_protocol);
+        if old_protocol {
+            field = Field::new();
+            Nest::plant(&field);
+            field.use_host_git();
+        }
     }
 }
 

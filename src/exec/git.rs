@@ -14,7 +14,9 @@ mod host;
 mod library;
 mod listing;
 mod obtain;
+mod protocol;
 mod submodules;
+mod wire;
 mod write;
 
 pub use error::GitError;
@@ -209,7 +211,7 @@ impl Run<'_> {
         }
         let links = self.check_links(visit, listing, &obtained.repository)?;
         write::check_collisions(listing, &shown, self.scratch)?;
-        write::write_tree(&obtained.repository, listing, into, self.context.interrupt)?;
+        write::make_directories(listing, into)?;
         let mut repositories = vec![FetchedRepository {
             path: shown,
             url: visit.url.clone(),
@@ -220,10 +222,25 @@ impl Run<'_> {
             bytes: obtained.bytes,
             fallbacks: obtained.fallbacks,
         }];
-        // The objects of a large repository are not kept on disk while its submodules come.
-        drop(obtained.repository);
-        let _ = std::fs::remove_dir_all(&scratch);
-        repositories.extend(self.visit_links(visit, &links, into)?);
+        let (repository, listing, interrupt) = (obtained.repository, obtained.listing, self.context.interrupt);
+        let write = || {
+            write::write_files(&repository, &listing, into, interrupt)?;
+            // The objects of a large repository are not kept on disk until its submodules are there.
+            drop((repository, std::fs::remove_dir_all(&scratch)));
+            Ok::<(), GitError>(())
+        };
+        if links.is_empty() {
+            write()?;
+            return Ok(repositories);
+        }
+        // The files are written while the submodules come.
+        let (written, children) = std::thread::scope(|scope| {
+            let writer = scope.spawn(write);
+            let children = self.visit_links(visit, &links, into);
+            (writer.join(), children)
+        });
+        written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        repositories.extend(children?);
         Ok(repositories)
     }
 

@@ -1,5 +1,6 @@
 //! Fetching with libgit2.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -99,7 +100,7 @@ fn fetch(
     if let Err(interrupted) = interrupt.check() {
         return Err(Failure::Fatal(interrupted.into()));
     }
-    result.map(|()| received).map_err(|error| classify(&error))
+    result.map(|()| received).map_err(|error| classify(&error, repository.path()))
 }
 
 fn options(interrupt: &Interrupt) -> FetchOptions<'_> {
@@ -126,9 +127,18 @@ fn callbacks(interrupt: &Interrupt) -> RemoteCallbacks<'_> {
     callbacks
 }
 
-fn classify(error: &git2::Error) -> Failure {
+/// What an error means for the search that met it; `path` is the repository that was written to.
+pub(super) fn classify(error: &git2::Error, path: &Path) -> Failure {
     let message = error.message().to_owned();
     let says = |text: &str| message.contains(text);
+    // Of the system's errors libgit2 hands on the text only.
+    for (text, kind) in
+        [("No space left on device", ErrorKind::StorageFull), ("Disk quota exceeded", ErrorKind::QuotaExceeded)]
+    {
+        if says(text) {
+            return Failure::Fatal(GitError::Io { path: path.to_owned(), source: kind.into() });
+        }
+    }
     if says("unsupported URL protocol") || says("there is no TLS stream available") {
         return Failure::Unsupported(message);
     }

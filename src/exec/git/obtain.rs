@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use git2::{ErrorCode, Repository, RepositoryOpenFlags};
 
 use super::listing::{Listing, Unlisted};
-use super::{GitContext, GitError, How, library};
+use super::{GitContext, GitError, How, library, protocol};
 use crate::interrupt::Interrupt;
 use crate::mirror::is_local;
 use crate::pins::Commit;
@@ -148,8 +148,8 @@ impl Search<'_> {
     }
 
     fn reach_remote(&mut self, place: &str) -> Result<Reached, Failure> {
-        let failure = match self.reach_by_library(place) {
-            Err(failure @ (Failure::Fatal(_) | Failure::NotFound(_))) => return Err(failure),
+        let failure = match self.reach_alone(place) {
+            Err(failure @ (Failure::Fatal(_) | Failure::NotFound(_) | Failure::NoCommit)) => return Err(failure),
             Err(failure) => failure,
             reached => return reached,
         };
@@ -166,13 +166,30 @@ impl Search<'_> {
         self.reach_in_full(place, by_library)
     }
 
-    fn reach_by_library(&mut self, place: &str) -> Result<Reached, Failure> {
-        self.retry(place, |search| {
-            let repository = search.make_repository("shallow")?;
-            let bytes = library::fetch_commit(&repository, place, search.source.commit, search.context.interrupt)?;
-            search.expect_commit(&repository, || Failure::Refused("the server answered without the commit".into()))?;
-            Ok(Reached { repository, how: How::Shallow, bytes })
-        })
+    /// The commit without its history, in the protocol's version 2 or, where that is not spoken, by
+    /// libgit2 in version 0.
+    fn reach_alone(&mut self, place: &str) -> Result<Reached, Failure> {
+        if protocol::speaks(place) {
+            match self.retry(place, |search| search.reach_by(place, protocol::fetch_commit)) {
+                Err(Failure::Unsupported(reason)) => {
+                    let path = self.source.path;
+                    self.context.log.line(&format!("{path}: {place}: {reason}; asking in version 0"));
+                }
+                reached => return reached,
+            }
+        }
+        self.retry(place, |search| search.reach_by(place, library::fetch_commit))
+    }
+
+    fn reach_by(
+        &self,
+        place: &str,
+        fetch: fn(&Repository, &str, &Commit, &Interrupt) -> Result<u64, Failure>,
+    ) -> Result<Reached, Failure> {
+        let repository = self.make_repository("shallow")?;
+        let bytes = fetch(&repository, place, self.source.commit, self.context.interrupt)?;
+        self.expect_commit(&repository, || Failure::Refused("the server answered without the commit".into()))?;
+        Ok(Reached { repository, how: How::Shallow, bytes })
     }
 
     /// The host's `git`, if there is one, for the commit alone.
