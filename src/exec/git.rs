@@ -36,6 +36,7 @@ use crate::pins::Commit;
 use crate::step::{Checkout, SubmoduleCheckout, Take};
 use listing::Listing;
 use submodules::join_path;
+use wire::Client;
 
 /// How many sibling submodules are fetched at a time: they wait for servers more than they compute.
 const SIBLINGS: usize = 4;
@@ -134,7 +135,7 @@ pub fn fetch(checkout: &Checkout, into: &Path, context: &GitContext) -> Result<G
         .tempdir_in(context.scratch)
         .map_err(|source| GitError::Io { path: context.scratch.to_owned(), source })?;
     let staged = scratch.path().join("tree");
-    let run = Run { context, scratch: scratch.path(), next: AtomicUsize::new(0) };
+    let run = Run { context, scratch: scratch.path(), client: Client::new(), next: AtomicUsize::new(0) };
     let mut repositories = run.fetch_checkout(checkout, "", &staged)?;
     repositories.sort_by(|a, b| a.path.cmp(&b.path));
     context.interrupt.check()?;
@@ -146,6 +147,8 @@ pub fn fetch(checkout: &Checkout, into: &Path, context: &GitContext) -> Result<G
 struct Run<'a> {
     context: &'a GitContext<'a>,
     scratch: &'a Path,
+    /// Connections that the repositories share.
+    client: Client,
     /// Numbers the temporary repositories.
     next: AtomicUsize,
 }
@@ -198,7 +201,7 @@ impl Run<'_> {
         let shown = visit.shown("");
         let scratch = self.scratch.join(format!("r{}", self.next.fetch_add(1, Ordering::Relaxed)));
         let source = obtain::Source { path: &shown, url: &visit.url, commit: &visit.commit };
-        let obtained = obtain::obtain(&source, &scratch, self.context)?;
+        let obtained = obtain::obtain(&source, &scratch, &self.client, self.context)?;
         let listing = &obtained.listing;
         if let Some(expected) = visit.tree.filter(|&expected| *expected != listing.tree) {
             return Err(GitError::TreeDiffers {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use git2::{ErrorCode, Repository, RepositoryOpenFlags};
 
 use super::listing::{Listing, Unlisted};
+use super::wire::Client;
 use super::{GitContext, GitError, How, library, protocol};
 use crate::interrupt::Interrupt;
 use crate::mirror::is_local;
@@ -76,13 +77,19 @@ struct Reached {
 struct Search<'a> {
     source: &'a Source<'a>,
     scratch: &'a Path,
+    client: &'a Client,
     context: &'a GitContext<'a>,
     fallbacks: Vec<String>,
 }
 
 /// Obtains `source` from the first place that has it; temporary repositories are made in `scratch`,
 /// a directory that is not there yet.
-pub(super) fn obtain(source: &Source, scratch: &Path, context: &GitContext) -> Result<Obtained, GitError> {
+pub(super) fn obtain(
+    source: &Source,
+    scratch: &Path,
+    client: &Client,
+    context: &GitContext,
+) -> Result<Obtained, GitError> {
     let (path, url, commit) = (source.path.to_owned(), source.url.to_owned(), source.commit.clone());
     let mut places = context.mirrors.candidates(source.url);
     places.retain(|place| !context.offline || is_local(place));
@@ -90,7 +97,7 @@ pub(super) fn obtain(source: &Source, scratch: &Path, context: &GitContext) -> R
         return Err(GitError::Offline { path, url, commit });
     }
     std::fs::create_dir(scratch).map_err(|source| GitError::Io { path: scratch.to_owned(), source })?;
-    let mut search = Search { source, scratch, context, fallbacks: Vec::new() };
+    let mut search = Search { source, scratch, client, context, fallbacks: Vec::new() };
     let mut attempts = Vec::new();
     let mut missing = false;
     for (index, place) in places.iter().enumerate() {
@@ -155,7 +162,12 @@ impl Search<'_> {
         };
         let by_library = !matches!(failure, Failure::Unsupported(_));
         let failure = match self.ask_host(place, &failure) {
-            None => failure,
+            None => match failure {
+                Failure::Unsupported(reason) => {
+                    Failure::Unsupported(format!("{reason}; the host's git could be asked, and there is none"))
+                }
+                failure => failure,
+            },
             Some(Err(failure)) => failure,
             Some(reached) => return reached,
         };
@@ -170,7 +182,11 @@ impl Search<'_> {
     /// libgit2 in version 0.
     fn reach_alone(&mut self, place: &str) -> Result<Reached, Failure> {
         if protocol::speaks(place) {
-            match self.retry(place, |search| search.reach_by(place, protocol::fetch_commit)) {
+            match self.retry(place, |search| {
+                search.reach_by(|repository, commit, interrupt| {
+                    protocol::fetch_commit(search.client, repository, place, commit, interrupt)
+                })
+            }) {
                 Err(Failure::Unsupported(reason)) => {
                     let path = self.source.path;
                     self.context.log.line(&format!("{path}: {place}: {reason}; asking in version 0"));
@@ -178,16 +194,17 @@ impl Search<'_> {
                 reached => return reached,
             }
         }
-        self.retry(place, |search| search.reach_by(place, library::fetch_commit))
+        self.retry(place, |search| {
+            search.reach_by(|repository, commit, interrupt| library::fetch_commit(repository, place, commit, interrupt))
+        })
     }
 
     fn reach_by(
         &self,
-        place: &str,
-        fetch: fn(&Repository, &str, &Commit, &Interrupt) -> Result<u64, Failure>,
+        fetch: impl FnOnce(&Repository, &Commit, &Interrupt) -> Result<u64, Failure>,
     ) -> Result<Reached, Failure> {
         let repository = self.make_repository("shallow")?;
-        let bytes = fetch(&repository, place, self.source.commit, self.context.interrupt)?;
+        let bytes = fetch(&repository, self.source.commit, self.context.interrupt)?;
         self.expect_commit(&repository, || Failure::Refused("the server answered without the commit".into()))?;
         Ok(Reached { repository, how: How::Shallow, bytes })
     }

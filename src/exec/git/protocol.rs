@@ -29,14 +29,14 @@ pub(super) fn speaks(url: &str) -> bool {
 ///
 /// [`Failure::Unsupported`] when the server does not speak version 2.
 pub(super) fn fetch_commit(
+    client: &Client,
     repository: &Repository,
     url: &str,
     commit: &Commit,
     interrupt: &Interrupt,
 ) -> Result<u64, Failure> {
-    let client = Client::new();
-    let result = ask_capabilities(&client, url, interrupt)
-        .and_then(|server| fetch_pack(&client, &server, repository, commit, interrupt));
+    let result = ask_capabilities(client, url, interrupt)
+        .and_then(|server| fetch_pack(client, &server, repository, commit, interrupt));
     // An interrupt shows as whatever error it led to.
     interrupt.check().map_err(|interrupted| Failure::Fatal(interrupted.into()))?;
     result
@@ -82,6 +82,7 @@ fn ask_capabilities(client: &Client, url: &str, interrupt: &Interrupt) -> Result
             _ => {}
         }
     }
+    answer.finish();
     if shallow { Ok(server) } else { Err(older()) }
 }
 
@@ -130,6 +131,7 @@ fn fetch_pack(
             _ => {}
         }
     }
+    answer.finish();
     pack.commit().map_err(unwritten)?;
     Ok(received)
 }

@@ -49,7 +49,6 @@ impl Client {
         let tls = TlsConfig::builder().provider(TlsProvider::NativeTls).root_certs(RootCerts::PlatformVerifier).build();
         let config = Agent::config_builder()
             .tls_config(tls)
-            .proxy(Proxy::try_from_env())
             .http_status_as_error(false)
             .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
@@ -62,7 +61,7 @@ impl Client {
     }
 
     pub(super) fn get(&self, url: &str, headers: &[(&str, &str)], interrupt: &Interrupt) -> Result<Answer, Failure> {
-        let mut request = self.0.get(url);
+        let mut request = self.0.get(url).config().proxy(proxy(url)).build();
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -76,7 +75,7 @@ impl Client {
         body: Vec<u8>,
         interrupt: &Interrupt,
     ) -> Result<Answer, Failure> {
-        let mut request = self.0.post(url);
+        let mut request = self.0.post(url).config().proxy(proxy(url)).build();
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -114,6 +113,12 @@ impl Answer {
         }
     }
 
+    /// Waits for the end, so that the connection can serve the next request.
+    pub(super) fn finish(mut self) {
+        // Whether anything comes before the end, or the end does not come, no longer matters.
+        let _ = self.read(&mut [0]);
+    }
+
     /// What comes next; an error when an interrupt is wanted.
     fn next_event(&self) -> io::Result<Event> {
         loop {
@@ -141,6 +146,18 @@ impl Read for Answer {
             }
         }
     }
+}
+
+/// The environment's proxy; none for this host, which is not behind it.
+fn proxy(url: &str) -> Option<Proxy> {
+    if is_loopback(url) { None } else { Proxy::try_from_env() }
+}
+
+/// Whether `url` leads to this host over its loopback interface.
+pub(super) fn is_loopback(url: &str) -> bool {
+    let uri: Option<http::Uri> = url.parse().ok();
+    let host = uri.as_ref().and_then(http::Uri::host).unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Sends on what comes, until nobody wants it any more.

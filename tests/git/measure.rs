@@ -1,22 +1,16 @@
 //! A fetch measured against `git fetch --depth 1` of the same commits: a history of 5 000 commits in
 //! each of three nested repositories, over http. Not part of an ordinary test run:
-//! `cargo test --release --test git_measure -- --ignored --nocapture`.
-
-#[path = "support/http_git.rs"]
-#[allow(dead_code, missing_docs, reason = "tests use the rest")]
-mod http_git;
-#[path = "support/repositories.rs"]
-#[allow(dead_code, missing_docs, reason = "each test binary uses a part of it")]
-mod repositories;
+//! `cargo test --release --test git -- --ignored --nocapture fetch_against_git`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use git2::Oid;
-use http_git::{Behaviour, HttpGit};
-use repositories::*;
 
-const COMMITS: usize = 500;
+use crate::http_git::{Behaviour, HttpGit};
+use crate::repositories::*;
+
+const COMMITS: usize = 5_000;
 const FILES: usize = 300;
 const ROUNDS: usize = 7;
 
@@ -117,5 +111,5 @@ fn measure(refs: usize) {
 #[ignore = "a measurement"]
 fn fetch_against_git() {
     measure(0);
-    measure(1);
+    measure(5_000);
 }
