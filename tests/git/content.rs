@@ -1,11 +1,13 @@
 //! What is written, and what never is.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use git2::Oid;
 use rebuild_model::error::{Class, Fault};
 use rebuild_model::exec::git::{GitError, How};
 
+use crate::http_git::{Behaviour, HttpGit};
 use crate::repositories::*;
 
 use super::TOP;
@@ -77,7 +79,7 @@ fn a_hostile_configuration_changes_nothing() {
     let nest = Nest::plant(&field);
     let home = field.path("home");
     std::fs::create_dir_all(home.join(".config/git")).unwrap();
-    let config = "[core]\n\tautocrlf = true\n\teol = crlf\n[url \"http://127.0.0.1:1/\"]\n\tinsteadOf = file://\n\tinsteadOf = ./\n\tinsteadOf = /\n[safe]\n\tdirectory =\n[protocol]\n\tallow = never\n";
+    let config = "[core]\n\tautocrlf = true\n\teol = crlf\n[url \"http://127.0.0.1:1/\"]\n\tinsteadOf = http://\n\tinsteadOf = file://\n\tinsteadOf = ./\n\tinsteadOf = /\n[safe]\n\tdirectory =\n[protocol]\n\tallow = never\n";
     std::fs::write(home.join(".gitconfig"), config).unwrap();
     std::fs::write(home.join(".config/git/config"), config).unwrap();
     let run = |test: &str| {
@@ -102,10 +104,14 @@ fn in_a_hostile_environment() {
     let mut field = Field::new();
     field.fetch_into(&checkout(&url, commit), &field.path("out/a")).unwrap();
     assert_eq!(std::fs::read(field.path("out/a/deep.txt")).unwrap(), b"deep\n");
+    // From a server that only the library knows to talk to.
+    let upstream = Path::new(&there).join("pins/repositories");
+    let server = HttpGit::serve(Behaviour { root: upstream.clone(), old_protocol: true, ..Behaviour::default() });
+    field.fetch_into(&checkout(&server.url("deep.git"), commit), &field.path("out/b")).unwrap();
     // The same by the host's git, from a repository that the library cannot read.
     let place = field.path("copy.git");
     std::fs::create_dir(&place).unwrap();
-    copy(&std::path::Path::new(&there).join("pins/repositories/deep.git"), &place);
+    copy(&upstream.join("deep.git"), &place);
     let config = "[core]\nrepositoryformatversion = 1\nbare = true\n[extensions]\npartialClone = origin\n";
     std::fs::write(place.join("config"), config).unwrap();
     field.use_host_git();

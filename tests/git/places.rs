@@ -194,3 +194,21 @@ fn a_url_that_would_start_a_program_starts_none() {
         assert!(!mark.exists());
     }
 }
+
+#[test]
+fn a_repository_of_another_owner_is_read() {
+    if !rustix::process::getuid().is_root() {
+        return; // Nobody else can give a directory away.
+    }
+    let mut field = Field::new();
+    let nest = Nest::plant(&field);
+    let place = field.path("pins/repositories/extra.git");
+    let give_away = |path: &std::path::Path| std::os::unix::fs::chown(path, Some(4242), Some(4242)).unwrap();
+    give_away(&place);
+    let wanted = checkout("./repositories/extra.git", nest.extra);
+    assert_eq!(root(&field.fetch_into(&wanted, &field.path("out/a")).unwrap()).how, How::Local);
+    let config = "[core]\nrepositoryformatversion = 1\nbare = true\n[extensions]\npartialClone = origin\n";
+    std::fs::write(place.join("config"), config).unwrap();
+    field.use_host_git();
+    assert_eq!(root(&field.fetch_into(&wanted, &field.path("out/b")).unwrap()).how, How::HostGit);
+}
