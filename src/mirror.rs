@@ -209,7 +209,7 @@ mod tests {
     fn mirrors(rules: &[&str]) -> Mirrors {
         let mut mirrors = Mirrors::default();
         for rule in rules {
-            mirrors.add(rule, Path::new("/work")).unwrap();
+            mirrors.add(rule, Path::new("/here")).unwrap();
         }
         mirrors
     }
@@ -225,7 +225,7 @@ mod tests {
             mirrors.candidates("https://github.com/apache/tvm.git"),
             [
                 "/srv/tvm.git",
-                "/work/local/tvm.git",
+                "/here/local/tvm.git",
                 "https://mirror.example/github/apache/tvm.git",
                 "https://github.com/apache/tvm.git"
             ]

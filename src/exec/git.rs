@@ -14,7 +14,9 @@ mod host;
 mod library;
 mod listing;
 mod obtain;
+mod protocol;
 mod submodules;
+mod wire;
 mod write;
 
 pub use error::GitError;
@@ -34,6 +36,7 @@ use crate::pins::Commit;
 use crate::step::{Checkout, SubmoduleCheckout, Take};
 use listing::Listing;
 use submodules::join_path;
+use wire::Client;
 
 /// How many sibling submodules are fetched at a time: they wait for servers more than they compute.
 const SIBLINGS: usize = 4;
@@ -132,7 +135,7 @@ pub fn fetch(checkout: &Checkout, into: &Path, context: &GitContext) -> Result<G
         .tempdir_in(context.scratch)
         .map_err(|source| GitError::Io { path: context.scratch.to_owned(), source })?;
     let staged = scratch.path().join("tree");
-    let run = Run { context, scratch: scratch.path(), next: AtomicUsize::new(0) };
+    let run = Run { context, scratch: scratch.path(), client: Client::new(), next: AtomicUsize::new(0) };
     let mut repositories = run.fetch_checkout(checkout, "", &staged)?;
     repositories.sort_by(|a, b| a.path.cmp(&b.path));
     context.interrupt.check()?;
@@ -144,6 +147,8 @@ pub fn fetch(checkout: &Checkout, into: &Path, context: &GitContext) -> Result<G
 struct Run<'a> {
     context: &'a GitContext<'a>,
     scratch: &'a Path,
+    /// Connections that the repositories share.
+    client: Client,
     /// Numbers the temporary repositories.
     next: AtomicUsize,
 }
@@ -196,7 +201,7 @@ impl Run<'_> {
         let shown = visit.shown("");
         let scratch = self.scratch.join(format!("r{}", self.next.fetch_add(1, Ordering::Relaxed)));
         let source = obtain::Source { path: &shown, url: &visit.url, commit: &visit.commit };
-        let obtained = obtain::obtain(&source, &scratch, self.context)?;
+        let obtained = obtain::obtain(&source, &scratch, &self.client, self.context)?;
         let listing = &obtained.listing;
         if let Some(expected) = visit.tree.filter(|&expected| *expected != listing.tree) {
             return Err(GitError::TreeDiffers {
@@ -209,7 +214,7 @@ impl Run<'_> {
         }
         let links = self.check_links(visit, listing, &obtained.repository)?;
         write::check_collisions(listing, &shown, self.scratch)?;
-        write::write_tree(&obtained.repository, listing, into, self.context.interrupt)?;
+        write::make_directories(listing, into)?;
         let mut repositories = vec![FetchedRepository {
             path: shown,
             url: visit.url.clone(),
@@ -220,10 +225,25 @@ impl Run<'_> {
             bytes: obtained.bytes,
             fallbacks: obtained.fallbacks,
         }];
-        // The objects of a large repository are not kept on disk while its submodules come.
-        drop(obtained.repository);
-        let _ = std::fs::remove_dir_all(&scratch);
-        repositories.extend(self.visit_links(visit, &links, into)?);
+        let (repository, listing, interrupt) = (obtained.repository, obtained.listing, self.context.interrupt);
+        let write = || {
+            write::write_files(&repository, &listing, into, interrupt)?;
+            // The objects of a large repository are not kept on disk until its submodules are there.
+            drop((repository, std::fs::remove_dir_all(&scratch)));
+            Ok::<(), GitError>(())
+        };
+        if links.is_empty() {
+            write()?;
+            return Ok(repositories);
+        }
+        // The files are written while the submodules come.
+        let (written, children) = std::thread::scope(|scope| {
+            let writer = scope.spawn(write);
+            let children = self.visit_links(visit, &links, into);
+            (writer.join(), children)
+        });
+        written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        repositories.extend(children?);
         Ok(repositories)
     }
 

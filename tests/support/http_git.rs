@@ -228,7 +228,7 @@ fn run_backend(request: &Request, behaviour: &Behaviour) -> io::Result<(String, 
     for line in String::from_utf8_lossy(&output).lines().filter(|line| !line.is_empty()) {
         match line.split_once(": ") {
             Some(("Status", value)) => value.clone_into(&mut status),
-            _ => head.push_str(&format!("{line}\r\n")),
+            _ => head.extend([line, "\r\n"]),
         }
     }
     Ok((status, head, body))

@@ -226,3 +226,16 @@ impl Nest {
         with(with(checkout, "libs/mid/deep", self.deep, RECORDED), "extra", self.extra, RECORDED)
     }
 }
+
+/// Copies a directory.
+pub fn copy(from: &Path, to: &Path) {
+    for entry in walkdir::WalkDir::new(from).min_depth(1) {
+        let entry = entry.unwrap();
+        let target = to.join(entry.path().strip_prefix(from).unwrap());
+        if entry.file_type().is_dir() {
+            std::fs::create_dir(target).unwrap();
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Fetching with libgit2.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -10,6 +11,7 @@ use git2::{
 
 use super::GitError;
 use super::obtain::Failure;
+use super::wire::is_loopback;
 use crate::interrupt::Interrupt;
 use crate::pins::Commit;
 
@@ -70,7 +72,7 @@ pub(super) fn fetch_commit(
             format!("+{}:refs/pinned", name.strip_suffix("^{}").unwrap_or(name))
         });
         let wanted = head.unwrap_or_else(|| format!("{commit}:refs/pinned"));
-        let mut options = options(interrupt);
+        let mut options = options(url, interrupt);
         options.depth(1);
         remote.download(&[wanted], Some(&mut options))
     })
@@ -78,7 +80,7 @@ pub(super) fn fetch_commit(
 
 /// Fetches all branches and tags into `repository`; the number of bytes received.
 pub(super) fn fetch_all(repository: &Repository, url: &str, interrupt: &Interrupt) -> Result<u64, Failure> {
-    fetch(repository, url, interrupt, |remote| remote.download(&ALL, Some(&mut options(interrupt))))
+    fetch(repository, url, interrupt, |remote| remote.download(&ALL, Some(&mut options(url, interrupt))))
 }
 
 fn fetch(
@@ -89,7 +91,7 @@ fn fetch(
 ) -> Result<u64, Failure> {
     let mut received = 0;
     let result = repository.remote_anonymous(url).and_then(|mut remote| {
-        let mut connection = remote.connect_auth(Direction::Fetch, Some(callbacks(interrupt)), Some(proxy()))?;
+        let mut connection = remote.connect_auth(Direction::Fetch, Some(callbacks(interrupt)), Some(proxy(url)))?;
         let remote = connection.remote();
         download(remote)?;
         received = remote.stats().received_bytes() as u64;
@@ -99,22 +101,25 @@ fn fetch(
     if let Err(interrupted) = interrupt.check() {
         return Err(Failure::Fatal(interrupted.into()));
     }
-    result.map(|()| received).map_err(|error| classify(&error))
+    result.map(|()| received).map_err(|error| classify(&error, repository.path()))
 }
 
-fn options(interrupt: &Interrupt) -> FetchOptions<'_> {
+fn options<'a>(url: &str, interrupt: &'a Interrupt) -> FetchOptions<'a> {
     let mut options = FetchOptions::new();
     options
         .remote_callbacks(callbacks(interrupt))
-        .proxy_options(proxy())
+        .proxy_options(proxy(url))
         .download_tags(AutotagOption::None)
         .update_fetchhead(false);
     options
 }
 
-fn proxy() -> ProxyOptions<'static> {
+/// The environment's proxy; none for this host, which is not behind it.
+fn proxy(url: &str) -> ProxyOptions<'static> {
     let mut proxy = ProxyOptions::new();
-    proxy.auto();
+    if !is_loopback(url) {
+        proxy.auto();
+    }
     proxy
 }
 
@@ -126,9 +131,18 @@ fn callbacks(interrupt: &Interrupt) -> RemoteCallbacks<'_> {
     callbacks
 }
 
-fn classify(error: &git2::Error) -> Failure {
+/// What an error means for the search that met it; `path` is the repository that was written to.
+pub(super) fn classify(error: &git2::Error, path: &Path) -> Failure {
     let message = error.message().to_owned();
     let says = |text: &str| message.contains(text);
+    // Of the system's errors libgit2 hands on the text only.
+    for (text, kind) in
+        [("No space left on device", ErrorKind::StorageFull), ("Disk quota exceeded", ErrorKind::QuotaExceeded)]
+    {
+        if says(text) {
+            return Failure::Fatal(GitError::Io { path: path.to_owned(), source: kind.into() });
+        }
+    }
     if says("unsupported URL protocol") || says("there is no TLS stream available") {
         return Failure::Unsupported(message);
     }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use git2::{ErrorCode, Repository, RepositoryOpenFlags};
 
 use super::listing::{Listing, Unlisted};
-use super::{GitContext, GitError, How, library};
+use super::wire::Client;
+use super::{GitContext, GitError, How, library, protocol};
 use crate::interrupt::Interrupt;
 use crate::mirror::is_local;
 use crate::pins::Commit;
@@ -76,13 +77,19 @@ struct Reached {
 struct Search<'a> {
     source: &'a Source<'a>,
     scratch: &'a Path,
+    client: &'a Client,
     context: &'a GitContext<'a>,
     fallbacks: Vec<String>,
 }
 
 /// Obtains `source` from the first place that has it; temporary repositories are made in `scratch`,
 /// a directory that is not there yet.
-pub(super) fn obtain(source: &Source, scratch: &Path, context: &GitContext) -> Result<Obtained, GitError> {
+pub(super) fn obtain(
+    source: &Source,
+    scratch: &Path,
+    client: &Client,
+    context: &GitContext,
+) -> Result<Obtained, GitError> {
     let (path, url, commit) = (source.path.to_owned(), source.url.to_owned(), source.commit.clone());
     let mut places = context.mirrors.candidates(source.url);
     places.retain(|place| !context.offline || is_local(place));
@@ -90,7 +97,7 @@ pub(super) fn obtain(source: &Source, scratch: &Path, context: &GitContext) -> R
         return Err(GitError::Offline { path, url, commit });
     }
     std::fs::create_dir(scratch).map_err(|source| GitError::Io { path: scratch.to_owned(), source })?;
-    let mut search = Search { source, scratch, context, fallbacks: Vec::new() };
+    let mut search = Search { source, scratch, client, context, fallbacks: Vec::new() };
     let mut attempts = Vec::new();
     let mut missing = false;
     for (index, place) in places.iter().enumerate() {
@@ -148,14 +155,19 @@ impl Search<'_> {
     }
 
     fn reach_remote(&mut self, place: &str) -> Result<Reached, Failure> {
-        let failure = match self.reach_by_library(place) {
-            Err(failure @ (Failure::Fatal(_) | Failure::NotFound(_))) => return Err(failure),
+        let failure = match self.reach_alone(place) {
+            Err(failure @ (Failure::Fatal(_) | Failure::NotFound(_) | Failure::NoCommit)) => return Err(failure),
             Err(failure) => failure,
             reached => return reached,
         };
         let by_library = !matches!(failure, Failure::Unsupported(_));
         let failure = match self.ask_host(place, &failure) {
-            None => failure,
+            None => match failure {
+                Failure::Unsupported(reason) => {
+                    Failure::Unsupported(format!("{reason}; the host's git could be asked, and there is none"))
+                }
+                failure => failure,
+            },
             Some(Err(failure)) => failure,
             Some(reached) => return reached,
         };
@@ -166,13 +178,35 @@ impl Search<'_> {
         self.reach_in_full(place, by_library)
     }
 
-    fn reach_by_library(&mut self, place: &str) -> Result<Reached, Failure> {
+    /// The commit without its history, in the protocol's version 2 or, where that is not spoken, by
+    /// libgit2 in version 0.
+    fn reach_alone(&mut self, place: &str) -> Result<Reached, Failure> {
+        if protocol::speaks(place) {
+            match self.retry(place, |search| {
+                search.reach_by(|repository, commit, interrupt| {
+                    protocol::fetch_commit(search.client, repository, place, commit, interrupt)
+                })
+            }) {
+                Err(Failure::Unsupported(reason)) => {
+                    let path = self.source.path;
+                    self.context.log.line(&format!("{path}: {place}: {reason}; asking in version 0"));
+                }
+                reached => return reached,
+            }
+        }
         self.retry(place, |search| {
-            let repository = search.make_repository("shallow")?;
-            let bytes = library::fetch_commit(&repository, place, search.source.commit, search.context.interrupt)?;
-            search.expect_commit(&repository, || Failure::Refused("the server answered without the commit".into()))?;
-            Ok(Reached { repository, how: How::Shallow, bytes })
+            search.reach_by(|repository, commit, interrupt| library::fetch_commit(repository, place, commit, interrupt))
         })
+    }
+
+    fn reach_by(
+        &self,
+        fetch: impl FnOnce(&Repository, &Commit, &Interrupt) -> Result<u64, Failure>,
+    ) -> Result<Reached, Failure> {
+        let repository = self.make_repository("shallow")?;
+        let bytes = fetch(&repository, self.source.commit, self.context.interrupt)?;
+        self.expect_commit(&repository, || Failure::Refused("the server answered without the commit".into()))?;
+        Ok(Reached { repository, how: How::Shallow, bytes })
     }
 
     /// The host's `git`, if there is one, for the commit alone.

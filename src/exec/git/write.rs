@@ -46,16 +46,26 @@ fn find_collisions(listing: &Listing) -> Vec<String> {
     pairs
 }
 
-/// Writes the tree below `into`, which is made unless it exists. No existing file is written to:
-/// every file and directory must be new.
-pub(super) fn write_tree(
+/// Makes the tree's directories below `into`, which is made unless it exists; those of submodules too.
+pub(super) fn make_directories(listing: &Listing, into: &Path) -> Result<(), GitError> {
+    // A submodule's directory was made with its parent's tree.
+    fs::create_dir_all(into).map_err(|source| GitError::Io { path: into.to_owned(), source })?;
+    for entry in &listing.entries {
+        if matches!(entry.kind, Kind::Directory | Kind::Submodule) {
+            let path = into.join(OsStr::from_bytes(&entry.path));
+            fs::create_dir(&path).map_err(|source| GitError::Io { path, source })?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the tree's files and symlinks into its directories. Every one of them must be new.
+pub(super) fn write_files(
     repository: &Repository,
     listing: &Listing,
     into: &Path,
     interrupt: &Interrupt,
 ) -> Result<(), GitError> {
-    // A submodule's directory was made with its parent's tree.
-    fs::create_dir_all(into).map_err(|source| GitError::Io { path: into.to_owned(), source })?;
     for entry in &listing.entries {
         interrupt.check()?;
         let path = into.join(OsStr::from_bytes(&entry.path));
@@ -68,7 +78,7 @@ pub(super) fn write_tree(
             })
         };
         match entry.kind {
-            Kind::Directory | Kind::Submodule => fs::create_dir(&path).map_err(failed)?,
+            Kind::Directory | Kind::Submodule => {}
             Kind::File { executable } => {
                 let mode = if executable { 0o755 } else { 0o644 };
                 let blob = blob()?;

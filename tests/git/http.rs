@@ -1,17 +1,13 @@
-//! Fetching git sources over http, from `git http-backend`.
+//! Fetching over http, from `git http-backend`.
 
-#[path = "support/http_git.rs"]
-#[allow(dead_code, missing_docs, reason = "a benchmark uses the rest")]
-mod http_git;
-#[path = "support/repositories.rs"]
-#[allow(dead_code, missing_docs, reason = "each test binary uses a part of it")]
-mod repositories;
+use std::io::{BufRead, BufReader, Write};
 
 use git2::Oid;
-use http_git::{Behaviour, HttpGit};
 use rebuild_model::error::{Class, Fault};
 use rebuild_model::exec::git::{GitError, How};
-use repositories::*;
+
+use crate::http_git::{Behaviour, HttpGit};
+use crate::repositories::*;
 
 fn serve(field: &Field, change: impl FnOnce(&mut Behaviour)) -> HttpGit {
     let mut behaviour = Behaviour { root: field.path("pins/repositories"), any_commit: true, ..Behaviour::default() };
@@ -57,14 +53,25 @@ fn a_server_that_serves_tips_only_is_fetched_in_full() {
 }
 
 #[test]
-fn a_server_of_the_newer_protocol_is_asked_by_the_hosts_git() {
-    let mut field = Field::new();
-    field.use_host_git();
+fn a_server_of_the_newer_protocol_serves_every_commit() {
+    let field = Field::new();
     let nest = Nest::plant(&field);
     let server = serve(&field, |behaviour| behaviour.any_commit = false);
     let report = field.fetch(&nest.checkout(&server.url("top.git"))).unwrap();
-    assert_eq!(root(&report).how, How::HostGit);
-    assert!(root(&report).fallbacks[0].contains("asking the host's git"), "{report:?}");
+    assert_eq!(root(&report).how, How::Shallow);
+    assert!(root(&report).fallbacks.is_empty(), "{report:?}");
+    // One request for what the server can, one for the pack, for each repository.
+    assert_eq!(server.requests(), 8);
+}
+
+#[test]
+fn a_server_of_the_older_protocol_serves_any_commit_where_it_is_allowed() {
+    let field = Field::new();
+    let nest = Nest::plant(&field);
+    let server = serve(&field, |behaviour| behaviour.old_protocol = true);
+    let report = field.fetch(&nest.checkout(&server.url("top.git"))).unwrap();
+    assert_eq!(root(&report).how, How::Shallow);
+    assert!(root(&report).fallbacks.is_empty(), "{report:?}");
     assert_eq!(field.read("top.txt"), "top\n");
 }
 
@@ -83,14 +90,20 @@ fn every_way_is_tried_before_the_last_one() {
 fn a_commit_that_no_branch_has_is_missing() {
     let mut field = Field::new();
     Nest::plant(&field);
-    let server = serve(&field, |_| {});
-    let wanted = checkout(&server.url("top.git"), Oid::from_str(&"7".repeat(40)).unwrap());
-    for _ in 0..2 {
+    for old_protocol in [false, true, false, true] {
+        let server = serve(&field, |behaviour| behaviour.old_protocol = old_protocol);
+        let wanted = checkout(&server.url("top.git"), Oid::from_str(&"7".repeat(40)).unwrap());
         let error = field.fail(&wanted);
         assert!(matches!(error, GitError::CommitMissing { .. }), "{error}: {:?}", error.detail());
         assert_eq!(error.class(), Class::Unavailable);
         assert!(error.to_string().contains(&"7".repeat(40)) && error.to_string().contains("top.git"));
-        field.use_host_git();
+        // Where the answer is sure nothing else is tried.
+        assert_eq!(field.log.notes().is_empty(), !old_protocol);
+        if old_protocol {
+            field = Field::new();
+            Nest::plant(&field);
+            field.use_host_git();
+        }
     }
 }
 
@@ -153,4 +166,38 @@ fn the_tree_and_the_paths_are_checked_the_same_over_the_network() {
     let server = serve(&field, |_| {});
     let error = field.fail(&checkout(&server.url("bad.git"), commit));
     assert!(matches!(error, GitError::UnsafePath { .. }), "{error}");
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_silent_server() {
+    let field = Field::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x.git", listener.local_addr().unwrap());
+    let interrupt = field.interrupt.clone();
+    let silent = std::thread::spawn(move || {
+        let connection = listener.accept();
+        interrupt.raise();
+        connection
+    });
+    let error = field.fail(&checkout(&url, Oid::from_str(&"7".repeat(40)).unwrap()));
+    assert_eq!(error.class(), Class::Interrupted);
+    drop(silent.join());
+}
+
+#[test]
+fn the_answer_of_a_server_that_is_none_of_gits_is_refused() {
+    let field = Field::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x.git", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // The request has no body: it ends with an empty line.
+            let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+            let _ = stream.write_all(page.as_bytes());
+        }
+    });
+    let error = field.fail(&checkout(&url, Oid::from_str(&"7".repeat(40)).unwrap()));
+    assert_eq!(error.class(), Class::Unavailable);
 }
