@@ -14,7 +14,7 @@ ESBUILD=0.28.2
 ESBUILD_SHA256=9573bb2233aab0f9ea7647d5cca9726113cc1768de61d66b17267f4db84488f6
 # The C version of the 0.1.15.post2 wheel, as its own library reports it.
 TVM_FFI_VERSION=0.1.16
-DECODER_COMMIT=95fb6679d38e09442e2657c0ef063aea2e9fbdbf
+DECODER_COMMIT=a7de7a209e2e40d48859f11f66981f8dd5adfbc1
 OVERLAY_COMMIT=563b2ab7d604754c5f4ea4b69b76045eb4bc1578
 MAX_BATCH_SIZE=1
 STEPS=(wheels esbuild decoder tvm tvm-ffi tvm-patched objects-ffi objects-vm objects-runtime
@@ -33,11 +33,19 @@ python=$(python3.11 -c 'import sys; print(sys.executable)')
 uv=$(command -v uv)
 scrubbed=(PATH=/usr/local/bin:/usr/bin:/bin LC_ALL=C.UTF-8 TZ=UTC SOURCE_DATE_EPOCH=0
   PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0 PYTHONNOUSERSITE=1)
-if unshare -n true 2>/dev/null; then isolate=(unshare -n); else isolate=(); fi
+if unshare -n true 2>/dev/null; then
+  isolate=(unshare -n)
+elif unshare -rn true 2>/dev/null; then
+  isolate=(unshare -rn)
+else
+  isolate=()
+fi
 
 # A frozen cache, such as Debian's, holds every library already and is never written; any other
 # gets a private place, for a shared one may be read-only or raced for.
-if [ "$(em-config FROZEN_CACHE)" != True ]; then scrubbed+=("EM_CACHE=$work/em-cache"); fi
+if [ "$(env -i "${scrubbed[@]}" em-config FROZEN_CACHE)" != True ]; then
+  scrubbed+=("EM_CACHE=$work/em-cache")
+fi
 
 # in_clean [NAME=VALUE…] COMMAND…: with nothing of the caller's environment, offline.
 in_clean() {
@@ -78,14 +86,19 @@ decoder() {
   rm -rf "$out/decoder/.git" "$out"/decoder/3rdparty/*/.git
 }
 
-# unpack STEP WHEEL: a wheel is a zip archive.
+# unpack WHEEL DIRECTORY [PREFIX…]: a wheel is a zip archive; with prefixes, only those members.
 unpack() {
-  in_clean "$python" -m zipfile --extract "$out"/wheels/"$2"-*.whl "$out/$1"
+  in_clean "$python" -c 'import sys, zipfile
+wheel, directory, *prefixes = sys.argv[1:]
+archive = zipfile.ZipFile(wheel)
+names = [name for name in archive.namelist() if name.startswith(tuple(prefixes or [""]))]
+archive.extractall(directory, names)' "$@"
 }
 
-tvm() { unpack tvm apache_tvm; }
+# Without the compiler's library, which is nine tenths of the wheel.
+tvm() { unpack "$out"/wheels/apache_tvm-*.whl "$out/tvm" tvm/include/ tvm/src/ tvm/web/; }
 
-tvm-ffi() { unpack tvm-ffi apache_tvm_ffi; }
+tvm-ffi() { unpack "$out"/wheels/apache_tvm_ffi-*.whl "$out/tvm-ffi"; }
 
 tvm-patched() {
   local tree=$out/tvm-patched patch

@@ -95,7 +95,7 @@ fn add_native_ffi(draft: &mut Draft<'_>, parameters: &Parameters) -> Result<(), 
         .directory("${step:apache-tvm-ffi/tree/tvm_ffi}")
         .command(&build)
         .command(&load)
-        .makes(&["libtvm_ffi.so"], cost(10, 512, 2))?;
+        .makes(&["libtvm_ffi.so"], cost(24, 1024, 2))?;
     draft.check_symbols("ffi-symbols", "${step:ffi-native/libtvm_ffi.so}", &parameters.ffi_exports)?;
     let copies = [
         // With its metadata: tvm-ffi finds its library through the installed package's list of files.
@@ -153,6 +153,8 @@ fn add_runtime_objects(draft: &mut Draft<'_>) -> Result<(), PlanError> {
 fn add_compilation(draft: &mut Draft<'_>, parameters: &Parameters) -> Result<(), PlanError> {
     draft
         .run("python", "make the Python environment")
+        // Otherwise uv notes the time stamps of the wheels that it installed from.
+        .env("UV_NO_INSTALLER_METADATA", "1")
         .command(&[
             "${tool:uv}",
             "venv",
@@ -200,7 +202,6 @@ fn add_compilation(draft: &mut Draft<'_>, parameters: &Parameters) -> Result<(),
     draft
         .run("weights", "write seeded weights and a float64 reference of the logits")
         .directory(&directory)
-        .env("PYTHONPATH", "${step:ffi/python}")
         .command(&[python, "-m", &weights, "--config", "config.json", "--out", "${out}/weights"])
         .makes(&["weights"], cost(1, 256, 2))
 }

@@ -39,8 +39,8 @@ export async function launch(path) {
       pending.clear();
       resolve();
     };
-    child.on("error", (error) => end(new Unavailable(`${path}: ${error.code}`)));
-    child.on("exit", (code, signal) => end(new Unavailable(`${path} ended (${code ?? signal})`)));
+    child.on("error", (error) => end(new Error(`${path}: ${error.code}`)));
+    child.on("exit", (code, signal) => end(new Error(`${path} ended (${code ?? signal})`)));
   });
 
   const [output, input] = [child.stdio[3], child.stdio[4]];
@@ -76,6 +76,12 @@ export async function launch(path) {
     await exited;
     rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   };
+  try {
+    await send("Browser.getVersion");
+  } catch (error) {
+    await close();
+    throw new Unavailable(error.message);
+  }
   return { send, close, onEvent: (listener) => listeners.add(listener) };
 }
 

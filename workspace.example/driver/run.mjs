@@ -54,12 +54,15 @@ async function main() {
   const { artifacts, chromium } = options(process.argv.slice(2));
   const server = await serve(resolve(artifacts));
   let browser = null;
-  const timeout = new Promise((_, reject) => {
+  const stopped = new Promise((_, reject) => {
     setTimeout(() => reject(new Error(`no answer within ${TIMEOUT_MS} ms`)), TIMEOUT_MS).unref();
+    for (const signal of ["SIGINT", "SIGTERM"]) {
+      process.once(signal, () => reject(new Error(`stopped by ${signal}`)));
+    }
   });
   try {
     browser = await launch(chromium);
-    return await Promise.race([check(browser, server), timeout]);
+    return await Promise.race([check(browser, server), stopped]);
   } finally {
     await browser?.close();
     server.close();
@@ -68,7 +71,7 @@ async function main() {
 
 const report = await main().catch((error) => {
   if (error instanceof Unavailable) return { status: "inconclusive", reason: error.message };
-  return { status: "failed", problems: [error.message] };
+  return { status: "failed", problems: [error.message.split("\n")[0]] };
 });
 console.log(JSON.stringify(report));
 process.exitCode = { ok: 0, failed: 1, inconclusive: 11 }[report.status];

@@ -117,11 +117,12 @@ def calls(config: Config, exact: dict[str, np.ndarray]) -> list[dict]:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, help="the model's config.json")
-    parser.add_argument("--out", required=True, type=pathlib.Path, help="existing directory")
+    parser.add_argument("--out", required=True, type=pathlib.Path, help="directory")
     args = parser.parse_args()
 
     config = Config.load(args.config)
     stored, exact = generate(config)
+    args.out.mkdir(exist_ok=True)
     write_shards(stored, args.out)
     expected = {"tolerance": TOLERANCE, "calls": calls(config, exact)}
     (args.out / "reference.json").write_text(json.dumps(expected), encoding="utf-8")
