@@ -12,6 +12,15 @@ const PAGE = "<!doctype html><title>decoder</title><link rel=icon href=data:,>";
 
 const SHARD_MS = 20;
 
+/** The file's bytes; of a file that is there as FILE.gz only, those, and the encoding's name. */
+async function read(file) {
+  try {
+    return { body: await readFile(file) };
+  } catch {
+    return { body: await readFile(`${file}.gz`), encoding: "gzip" };
+  }
+}
+
 /**
  * Start the server. `shards` counts the weight files requested, and how many at most were on their
  * way at one time; each takes SHARD_MS, so that requests made together are seen together.
@@ -33,9 +42,11 @@ export async function serve(artifacts) {
     if (path === "/page.mjs") file = join(HERE, "page.mjs");
     else if (path.startsWith(prefix)) file = join(artifacts, path.slice(prefix.length));
     try {
-      const body = path === "/" ? PAGE : await readFile(file ?? "");
+      const { body, encoding } = path === "/" ? { body: PAGE } : await read(file ?? "");
       const type = path === "/" ? "text/html" : TYPES[/\.\w+$/.exec(path)?.[0]];
-      response.writeHead(200, { "content-type": type ?? "application/octet-stream" }).end(body);
+      const headers = { "content-type": type ?? "application/octet-stream" };
+      if (encoding) headers["content-encoding"] = encoding;
+      response.writeHead(200, headers).end(body);
     } catch {
       response.writeHead(404).end();
     }

@@ -1,0 +1,34 @@
+# What a person runs. Everything that is missing is installed by .ci/set-up, which says what.
+
+export PATH := $(PATH):$(CURDIR)/.setup/bin
+release := target/release/rebuild-model
+
+.PHONY: example test prove lint bench set-up
+
+## example: build the example, verify it, and run it in a headless browser
+example: set-up $(release)
+	workspace.example/set-up.sh
+	rm -rf workspace.example/.rebuild workspace.example/dist
+	cd workspace.example && ../$(release) build
+	$(release) verify workspace.example/dist/manifest.json
+	node workspace.example/driver/run.mjs workspace.example/dist
+
+## test: lints and tests
+test: set-up lint
+	cargo test
+
+## prove: build the example twice, killing one build half way, and hold the results against each other
+prove: set-up $(release)
+	workspace.example/prove.sh $(release)
+
+lint:
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+
+set-up:
+	.ci/set-up
+
+# Cargo knows better than make whether anything is to be done.
+.PHONY: $(release)
+$(release):
+	cargo build --release
