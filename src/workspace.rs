@@ -80,8 +80,13 @@ impl Workspace {
         outputs_in(&self.root, step)
     }
 
-    /// The scratch directory of a running or failed step.
+    /// The scratch directory of a running or failed step: of this process's own, because children of
+    /// one that was killed may still be writing into theirs.
     pub fn scratch(&self, step: &StepId) -> PathBuf {
+        self.tries(step).join(std::process::id().to_string())
+    }
+
+    fn tries(&self, step: &StepId) -> PathBuf {
         self.root.join("tmp").join(step.as_str())
     }
 
@@ -102,7 +107,7 @@ impl Workspace {
 
     /// Clears what an earlier try of `step` left and makes its directories anew.
     pub fn begin(&self, step: &StepId) -> io::Result<()> {
-        for stale in [self.scratch(step), self.outputs(step)] {
+        for stale in [self.tries(step), self.outputs(step)] {
             remove_tree(&stale)?;
         }
         for directory in ["out", "tmp", "home"] {
@@ -114,7 +119,7 @@ impl Workspace {
     /// Makes what `step` left in its directory its outputs.
     pub fn finish(&self, step: &StepId) -> io::Result<()> {
         fs::rename(self.making(step), self.outputs(step))?;
-        remove_tree(&self.scratch(step))
+        remove_tree(&self.tries(step))
     }
 
     /// Writes a file of the workspace's own, whole or not at all.

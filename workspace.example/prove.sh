@@ -14,7 +14,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 passed=0
 pass() { passed=$((passed + 1)); echo "ok: $1"; }
-fail() { echo "not ok: $1" >&2; echo "$passed passed, 1 failed"; exit 1; }
+fail() { cat "$scratch"/*.json >&2; echo "not ok: $1" >&2; echo "$passed passed, 1 failed"; exit 1; }
 
 # field PATH: a value of the JSON document on standard input, one line for each element of a list.
 field() {
@@ -27,20 +27,21 @@ steps_of_plan() {
   python3 -c 'import json, sys; print("\n".join(s["id"] for s in json.load(sys.stdin)["plan"]["steps"]))'
 }
 
-# build DIRECTORY [FLAG…]
-build() {
-  local place=$scratch/$1
-  shift
-  "$program" build --workspace "$place/workspace" --output "$place/dist" --format json "$@"
+# prepare DIRECTORY: put the command that builds there into `build`.
+prepare() {
+  build=("$program" build --workspace "$scratch/$1/workspace" --output "$scratch/$1/dist"
+    --format json --progress plain)
 }
 
 ./set-up.sh >/dev/null
 "$program" build --dry-run --format json | steps_of_plan | sort >"$scratch/planned"
-build one --progress plain >"$scratch/one.json" || fail "the build in the first directory"
+prepare one
+"${build[@]}" >"$scratch/one.json" || fail "the build in the first directory"
 field ran <"$scratch/one.json" | sort | cmp -s - "$scratch/planned" || fail "a dry run lists the steps that run"
 pass "a dry run lists the steps that run"
 
-build two --progress plain >"$scratch/two.json" & victim=$!
+prepare two
+"${build[@]}" >"$scratch/two.json" & victim=$!
 until [ "$(grep -c '"done"' "$scratch/two/workspace/journal.jsonl" 2>/dev/null)" -ge 12 ] 2>/dev/null; do
   kill -0 $victim 2>/dev/null || fail "the build in the second directory was too quick to be killed"
   sleep 0.2
@@ -49,7 +50,7 @@ kill -KILL $victim
 wait $victim 2>/dev/null || true
 [ ! -e "$scratch/two/dist" ] || fail "a killed build delivers nothing"
 pass "a killed build delivers nothing"
-build two --resume --progress plain >"$scratch/two.json" || fail "the killed build is resumed"
+"${build[@]}" --resume >"$scratch/two.json" || fail "the killed build is resumed"
 [ "$(field fresh <"$scratch/two.json" | wc -l)" -ge 11 ] || fail "what was done before the kill stands"
 pass "what was done before the kill stands"
 cmp "$scratch/one/dist/manifest.json" "$scratch/two/dist/manifest.json" || fail "both directories have the same digests"

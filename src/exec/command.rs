@@ -162,9 +162,7 @@ fn wait(expression: &duct::Expression, invocation: &Invocation, interrupt: &Inte
         .unchecked()
         .before_spawn(move |command| {
             command.process_group(0);
-            if isolated {
-                isolation::take_network_away(command);
-            }
+            child::prepare(command, isolated);
             Ok(())
         })
         .start()?;
@@ -218,28 +216,34 @@ pub fn quote(word: &str) -> String {
 
 /// Whether this host lets a child be started without a network.
 pub fn can_isolate() -> bool {
-    isolation::probe()
+    child::can_be_isolated()
 }
 
+/// What a child does between fork and exec.
 #[cfg(target_os = "linux")]
-mod isolation {
+mod child {
     use std::io;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
+    use rustix::process::{Signal, set_parent_process_death_signal};
     use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-    /// Makes the child leave the network between fork and exec.
+    /// Has the child end when we do, however we end, and leave the network where asked.
     #[expect(unsafe_code, reason = "there is no safe way to act between fork and exec")]
-    pub(super) fn take_network_away(command: &mut Command) {
-        let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-        let root = uid == 0;
+    pub(super) fn prepare(command: &mut Command, isolated: bool) {
         // Prepared here because the closure may not allocate.
+        let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
         let uid_map = format!("{uid} {uid} 1");
         let gid_map = format!("{gid} {gid} 1");
-        let leave = move || {
+        let act = move || {
+            // The kernel sends it when the thread that forked is gone; that thread waits for the child.
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            if !isolated {
+                return Ok(());
+            }
             // SAFETY: a network namespace shares no memory or file descriptor with its parent.
-            if root && unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.is_ok() {
+            if uid == 0 && unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.is_ok() {
                 return Ok(());
             }
             // SAFETY: as above; a user namespace changes credentials of this single-threaded child only.
@@ -249,7 +253,7 @@ mod isolation {
             write_to(c"/proc/self/gid_map", gid_map.as_bytes())
         };
         // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
-        unsafe { command.pre_exec(leave) };
+        unsafe { command.pre_exec(act) };
     }
 
     fn write_to(path: &std::ffi::CStr, bytes: &[u8]) -> io::Result<()> {
@@ -259,18 +263,18 @@ mod isolation {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this file is the one that spawns")]
-    pub(super) fn probe() -> bool {
+    pub(super) fn can_be_isolated() -> bool {
         let mut command = Command::new("/bin/true");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        take_network_away(&mut command);
+        prepare(&mut command, true);
         command.status().is_ok_and(|status| status.success())
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-mod isolation {
-    pub(super) fn take_network_away(_: &mut std::process::Command) {}
-    pub(super) fn probe() -> bool {
+mod child {
+    pub(super) fn prepare(_: &mut std::process::Command, _: bool) {}
+    pub(super) fn can_be_isolated() -> bool {
         false
     }
 }
