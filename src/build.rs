@@ -9,7 +9,7 @@ use crate::clock;
 use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
 use crate::exec::{self, Limits, Observe, Run, environment, package, perform::Performer};
-use crate::host::Host;
+use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
 use crate::journal::{self, Entry, Journal, Record, RunRecord};
 use crate::key::Decision;
@@ -124,7 +124,14 @@ pub fn build(
         check_recorded(plan)?;
     }
     exec::local::check_all(plan, &prepared.directory)?;
-    let host = Host::probe(plan, interrupt)?;
+    if !request.resume {
+        // Asked before the tools are, which takes a while, and made after: a host that lacks one
+        // should not leave a workspace behind.
+        workspace::check_new(&request.workspace)?;
+        check_space(&request.workspace, disk_estimate(plan, &BTreeMap::new()))?;
+    }
+    let remembered = Remembered::read(&workspace::tools_in(&request.workspace));
+    let host = Host::probe(plan, &remembered, interrupt)?;
     let workspace =
         if request.resume { Workspace::open(&request.workspace)? } else { Workspace::create(&request.workspace)? };
     let earlier = journal::latest(journal::read(&workspace.journal())?);
@@ -132,6 +139,8 @@ pub fn build(
     let mut plan_text = serde_json::to_vec_pretty(plan).unwrap_or_default();
     plan_text.push(b'\n');
     workspace.write(&workspace.plan(), &plan_text)?;
+    let remembered = serde_json::to_vec(&Remembered::of(&host.tools)).unwrap_or_default();
+    workspace.write(&workspace.tools(), &remembered)?;
 
     let limits = Limits {
         jobs: request.jobs.unwrap_or(host.cores).max(1),
@@ -227,7 +236,7 @@ fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interr
 pub fn forecast(prepared: &Prepared, root: &Path, interrupt: &Interrupt) -> Result<BTreeMap<String, String>> {
     let plan = &prepared.plan;
     let earlier = journal::latest(journal::read(&workspace::journal_in(root))?);
-    let host = Host::probe(plan, interrupt)?;
+    let host = Host::probe(plan, &Remembered::read(&workspace::tools_in(root)), interrupt)?;
     let mut reasons: BTreeMap<String, String> = BTreeMap::new();
     for step in &plan.steps {
         interrupt.check()?;

@@ -7,10 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use crate::parallel;
 
 /// A sha256 digest, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -200,34 +201,7 @@ fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
 
 /// Hashes `files` on every core; results stand in the order of `files`.
 fn hash_files(files: &[(PathBuf, Vec<u8>, char)]) -> Vec<io::Result<(Digest, u64)>> {
-    in_parallel(files, |(path, ..)| hash_file(path))
-}
-
-/// Applies `work` to every item on every core; results stand in the order of `items`.
-pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
-    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let take = || {
-            let mut done = Vec::new();
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(item) = items.get(index) else { return done };
-                done.push((index, work(item)));
-            }
-        };
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(take)).collect();
-        let mut done = take();
-        for other in others {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
+    parallel::map(files, |(path, ..)| hash_file(path))
 }
 
 /// `value` as JSON with object keys sorted by code point, no white space and a fixed form of numbers.

@@ -2,15 +2,19 @@
 //!
 //! **Invariant**: it finds facts and holds no policy. Whether a version will do is the plan's to say.
 
+mod known;
+mod remembered;
 mod tool;
 
-pub use tool::{Probe, Tool, ToolError, find, probe};
+pub use remembered::Remembered;
+pub use tool::{Tool, ToolError, find, probe};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::error::Result;
 use crate::interrupt::Interrupt;
+use crate::parallel;
 use crate::pins::{Name, Platform};
 use crate::plan::Plan;
 
@@ -30,15 +34,18 @@ pub struct Host {
 }
 
 impl Host {
-    /// Finds and questions every tool that `plan` wants of the host.
+    /// Finds every tool that `plan` wants of the host, and questions those that are not `remembered`.
     ///
-    /// The first tool that is missing or of a version that will not do is an error; `doctor` lists all.
-    pub fn probe(plan: &Plan, interrupt: &Interrupt) -> Result<Self> {
-        let mut tools = BTreeMap::new();
-        for (name, wanted) in plan.tools.iter().filter(|(_, tool)| tool.provided.is_none()) {
-            interrupt.check()?;
-            tools.insert(name.clone(), probe(name, wanted, interrupt)?);
-        }
+    /// A tool that is missing or of a version that will not do is an error; `doctor` lists all.
+    pub fn probe(plan: &Plan, remembered: &Remembered, interrupt: &Interrupt) -> Result<Self> {
+        let wanted: Vec<_> = plan.tools.iter().filter(|(_, tool)| tool.provided.is_none()).collect();
+        let found = parallel::map(&wanted, |(name, wanted)| {
+            let known = remembered.recall(name).filter(|tool| tool.suits(wanted));
+            known.map_or_else(|| probe(name, wanted, interrupt), Ok)
+        });
+        interrupt.check()?;
+        let named = wanted.iter().map(|(name, _)| (*name).clone()).zip(found);
+        let tools = named.map(|(name, tool)| Ok((name, tool?))).collect::<Result<BTreeMap<_, _>, ToolError>>()?;
         Ok(Self {
             platform: Platform::here(),
             tools,

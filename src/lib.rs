@@ -15,6 +15,7 @@ pub mod key;
 pub mod lock;
 pub mod manifest;
 pub mod mirror;
+pub mod parallel;
 pub mod pins;
 pub mod plan;
 pub mod recipe;

@@ -18,7 +18,7 @@ use crate::digest::hash_file;
 use crate::error::{Class, Fault, Result};
 use crate::exec::perform::Performer;
 use crate::exec::{self, Event, Limits, Observe, Run};
-use crate::host::Host;
+use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Record};
 use crate::pins::NOT_RECORDED;
@@ -76,7 +76,7 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
     let failed = |source| LockError::Io { path: shown.clone(), source };
     let scratch = tempfile::Builder::new().prefix("rebuild-lock").tempdir().map_err(failed)?;
     let workspace = Workspace::create(&scratch.path().join("workspace"))?;
-    let host = Host::probe(&plan, interrupt)?;
+    let host = Host::probe(&plan, &Remembered::default(), interrupt)?;
     let performer = Performer {
         settings,
         directory: &prepared.directory,

@@ -19,10 +19,10 @@ use serde::Serialize;
 
 use self::claim::Claim;
 use crate::artifact::decoding::{decode, identify};
-use crate::digest::in_parallel;
 use crate::error::{Class, Fault};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::manifest::{Manifest, ManifestError};
+use crate::parallel;
 use crate::pins::{Encoding, RelativePath};
 
 /// The schema of reports.
@@ -142,7 +142,7 @@ fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Repo
     let artifacts = work.iter().map(|(_, name, _)| (*name).to_owned()).collect();
     // The largest first: then no core is left alone with it at the end.
     work.sort_by_key(|(index, _, (claim, _))| (std::cmp::Reverse(claim.cost()), *index));
-    let mut results = in_parallel(&work, |(index, name, (claim, problems))| {
+    let mut results = parallel::map(&work, |(index, name, (claim, problems))| {
         let found = check(name, claim, root, &real, interrupt);
         (*index, problems.iter().cloned().chain(found).map(|problem| Finding::new(Some(name), problem)).collect())
     });

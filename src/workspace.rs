@@ -31,11 +31,7 @@ impl Workspace {
     ///
     /// The enclosing git repository, if there is one, must ignore it.
     pub fn create(root: &Path) -> Result<Self, WorkspaceError> {
-        check_path(root)?;
-        if root.symlink_metadata().is_ok() {
-            return Err(WorkspaceError::Exists { path: root.to_owned(), resumable: root.join(LOCK).is_file() });
-        }
-        place::check_ignored(root)?;
+        check_new(root)?;
         let failed = |source| WorkspaceError::Io { path: root.to_owned(), source };
         fs::create_dir_all(root).map_err(failed)?;
         let workspace = Self { root: root.to_owned(), _lock: take_lock(root)? };
@@ -68,6 +64,11 @@ impl Workspace {
     /// The plan as JSON.
     pub fn plan(&self) -> PathBuf {
         self.root.join("plan.json")
+    }
+
+    /// What was found out about the host's tools.
+    pub fn tools(&self) -> PathBuf {
+        tools_in(&self.root)
     }
 
     /// Where tools of the build keep what they want to keep.
@@ -131,9 +132,23 @@ impl Workspace {
     }
 }
 
+/// Refuses a place where no workspace can be made; nothing is written.
+pub fn check_new(root: &Path) -> Result<(), WorkspaceError> {
+    check_path(root)?;
+    if root.symlink_metadata().is_ok() {
+        return Err(WorkspaceError::Exists { path: root.to_owned(), resumable: root.join(LOCK).is_file() });
+    }
+    place::check_ignored(root)
+}
+
 /// The journal of the workspace at `root`, whether or not it is open.
 pub fn journal_in(root: &Path) -> PathBuf {
     root.join("journal.jsonl")
+}
+
+/// What was found out about the host's tools in the workspace at `root`.
+pub fn tools_in(root: &Path) -> PathBuf {
+    root.join("tools.json")
 }
 
 /// The outputs of `step` in the workspace at `root`.

@@ -14,10 +14,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::artifact::encoding::{EncodingError, encode};
-use crate::digest::in_parallel;
 use crate::error::{Class, Fault};
 use crate::interrupt::Interrupt;
 use crate::manifest::{Entries, Entry, Manifest, ManifestError};
+use crate::parallel;
 use crate::pins::{Encoding, RelativePath};
 use crate::step;
 
@@ -174,7 +174,7 @@ pub fn package(
         let directory = target.parent().unwrap_or(&files);
         fs::create_dir_all(directory).map_err(|source| PackageError::Io { path: directory.to_owned(), source })?;
     }
-    let encoded = in_parallel(&deliveries, |delivery| {
+    let encoded = parallel::map(&deliveries, |delivery| {
         let target = files.join(delivery.path.as_str());
         // Identity has no level, and a level that only the other encodings have does not matter to it.
         let encoded = encode(&delivery.source, &target, delivery.encoding, spec.level, interrupt)

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::known;
 
 use crate::digest::{Digest, hash_file};
 use crate::error::{Class, Fault};
@@ -16,19 +18,25 @@ use crate::plan::PlannedTool;
 use crate::step::Template;
 
 /// A tool as it was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// The program that is started.
     pub path: PathBuf,
     /// Its version, as it says itself.
     pub version: String,
-    /// Digest of the program file.
+    /// Digest of the program file; where that is only a launcher, together with the files beside it
+    /// that say what is launched.
     pub sha256: Digest,
     /// What it needs in its environment here.
     pub environment: BTreeMap<String, Template>,
 }
 
 impl Tool {
+    /// Whether its version is one that `wanted` accepts.
+    pub(super) fn suits(&self, wanted: &PlannedTool) -> bool {
+        self.version.parse().is_ok_and(|version| wanted.version.accepts(&version))
+    }
+
     /// What the journal keeps of it.
     pub fn record(&self) -> ToolRecord {
         ToolRecord { version: self.version.clone(), sha256: self.sha256 }
@@ -122,79 +130,9 @@ impl Fault for ToolError {
     }
 }
 
-/// How a tool is found and questioned.
-#[derive(Debug)]
-pub struct Probe {
-    /// Names that it goes by, most exact first.
-    programs: &'static [&'static str],
-    /// Two ways of asking for the version; a wrapper that lies usually knows only one of them.
-    questions: &'static [&'static [&'static str]],
-    /// A question whose answer is the path of the real program behind a launcher.
-    real_path: Option<&'static [&'static str]>,
-    /// Gives what the tool, which lies at this path, needs in its environment.
-    environment: fn(&Path, &Interrupt) -> BTreeMap<String, Template>,
-}
-
-const PYTHON_VERSION: &str = "import platform; print(platform.python_version())";
-const PYTHON_PATH: &str = "import sys; print(sys.executable)";
-
-/// What is known of particular tools; any other is asked `--version`.
-const PROBES: [(&str, Probe); 5] = [
-    // What stands on PATH may be a launcher (pyenv, asdf) that looks elsewhere in another environment.
-    (
-        "python",
-        Probe {
-            programs: &["python3", "python"],
-            questions: &[&["--version"], &["-c", PYTHON_VERSION]],
-            real_path: Some(&["-c", PYTHON_PATH]),
-            environment: nothing,
-        },
-    ),
-    (
-        "emcc",
-        Probe {
-            programs: &["emcc"],
-            questions: &[&["--version"], &["-dumpversion"]],
-            real_path: None,
-            environment: emscripten_cache,
-        },
-    ),
-    (
-        "node",
-        Probe {
-            programs: &["node", "nodejs"],
-            questions: &[&["--version"], &["-p", "process.versions.node"]],
-            real_path: None,
-            environment: nothing,
-        },
-    ),
-    (
-        "cc",
-        Probe {
-            programs: &["cc", "gcc", "clang"],
-            questions: &[&["--version"]],
-            real_path: None,
-            environment: nothing,
-        },
-    ),
-    (
-        "cxx",
-        Probe {
-            programs: &["c++", "g++", "clang++"],
-            questions: &[&["--version"]],
-            real_path: None,
-            environment: nothing,
-        },
-    ),
-];
-
 /// The program that `name` stands for on this `PATH`, without starting anything.
 pub fn find(name: &Name) -> Option<PathBuf> {
-    let known = PROBES.iter().find(|(tool, _)| *tool == name.as_str());
-    match known {
-        Some((_, probe)) => probe.programs.iter().find_map(|program| which::which(program).ok()),
-        None => which::which(name.as_str()).ok(),
-    }
+    known::probe_of(name.as_str()).programs(name.as_str()).into_iter().find_map(|program| which::which(program).ok())
 }
 
 /// Finds `name`, asks it for its version, and checks that against what is wanted.
@@ -205,13 +143,12 @@ pub fn probe(name: &Name, wanted: &PlannedTool, interrupt: &Interrupt) -> Result
         install: wanted.install.clone(),
     };
     let path = find(name).ok_or_else(missing)?;
-    let known = PROBES.iter().find(|(tool, _)| *tool == name.as_str()).map(|(_, probe)| probe);
+    let how = known::probe_of(name.as_str());
     let unusable = |source| ToolError::Unusable { tool: name.clone(), path: path.clone(), source };
     let say = |question: &[&str]| ask_text(&path, question, interrupt).map_err(unusable);
 
-    let questions = known.map_or(&[&["--version"] as &[&str]] as &[&[&str]], |probe| probe.questions);
     let mut versions = Vec::new();
-    for question in questions {
+    for question in how.questions {
         let answer = say(question)?;
         let version = find_version(&answer).ok_or_else(|| ToolError::NoVersion {
             tool: name.clone(),
@@ -242,35 +179,38 @@ pub fn probe(name: &Name, wanted: &PlannedTool, interrupt: &Interrupt) -> Result
             install: wanted.install.clone(),
         });
     }
-    let real = match known.and_then(|probe| probe.real_path) {
+    let real = match how.real_path {
         Some(question) => PathBuf::from(say(question)?.trim()),
         None => path.clone(),
     };
-    let version = found.to_string();
-    let (sha256, _) =
-        hash_file(&real).map_err(|source| ToolError::Unusable { tool: name.clone(), path: real.clone(), source })?;
-    let environment = known.map_or_else(BTreeMap::new, |probe| (probe.environment)(&real, interrupt));
-    Ok(Tool { path: real, version, sha256, environment })
+    let unreadable = |source| ToolError::Unusable { tool: name.clone(), path: real.clone(), source };
+    let sha256 = identify(&real, how.companions).map_err(unreadable)?;
+    let environment = (how.environment)(&real, interrupt);
+    Ok(Tool { path: real, version: found.to_string(), sha256, environment })
 }
 
-fn nothing(_: &Path, _: &Interrupt) -> BTreeMap<String, Template> {
-    BTreeMap::new()
-}
-
-/// A frozen cache, such as Debian's, holds every system library already and is never written; an
-/// empty one in its place would fail. Any other cache may be read-only or raced for by other builds,
-/// so the build gets its own.
-fn emscripten_cache(emcc: &Path, interrupt: &Interrupt) -> BTreeMap<String, Template> {
-    let frozen = ask_text(&emcc.with_file_name("em-config"), &["FROZEN_CACHE"], interrupt);
-    if frozen.is_ok_and(|answer| answer.trim() == "True") {
-        return BTreeMap::new();
+/// The digest of the program file, together with its companions where it has any.
+fn identify(program: &Path, companions: &[&str]) -> std::io::Result<Digest> {
+    let (digest, _) = hash_file(program)?;
+    let others = companions_of(program, companions);
+    if others.is_empty() {
+        return Ok(digest);
     }
-    let private = "${cache}/emscripten".parse();
-    private.into_iter().map(|place| ("EM_CACHE".to_owned(), place)).collect()
+    let mut digests = vec![digest];
+    for other in others {
+        digests.push(hash_file(&other)?.0);
+    }
+    Ok(Digest::of_value(&digests))
+}
+
+/// The files among `names` that stand beside what `program` really is.
+pub(super) fn companions_of(program: &Path, names: &[&str]) -> Vec<PathBuf> {
+    let Ok(real) = program.canonicalize() else { return Vec::new() };
+    names.iter().map(|name| real.with_file_name(name)).filter(|path| path.is_file()).collect()
 }
 
 /// The program's answer: standard output, or standard error when that is empty.
-fn ask_text(program: &Path, question: &[&str], interrupt: &Interrupt) -> std::io::Result<String> {
+pub(super) fn ask_text(program: &Path, question: &[&str], interrupt: &Interrupt) -> std::io::Result<String> {
     // A probe sees the caller's PATH and HOME: launchers (pyenv, asdf) need them to find the program.
     let pass = ["PATH", "HOME", "TMPDIR", "SYSTEMROOT"];
     let environment: BTreeMap<String, OsString> =

@@ -1,0 +1,88 @@
+//! What is known of particular tools: their names, how they are asked, what they need.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::tool::ask_text;
+use crate::interrupt::Interrupt;
+use crate::step::Template;
+
+/// How a tool is found and questioned.
+#[derive(Debug)]
+pub(super) struct Probe {
+    /// Names that it goes by, most exact first; its own when there is none.
+    programs: &'static [&'static str],
+    /// Ways of asking for the version; a wrapper that lies usually knows only one of them.
+    pub(super) questions: &'static [&'static [&'static str]],
+    /// A question whose answer is the path of the real program behind a launcher.
+    pub(super) real_path: Option<&'static [&'static str]>,
+    /// Files beside the program that say what it launches.
+    pub(super) companions: &'static [&'static str],
+    /// Gives what the tool, which lies at this path, needs in its environment.
+    pub(super) environment: fn(&Path, &Interrupt) -> BTreeMap<String, Template>,
+}
+
+/// Of a tool that nothing particular is known of.
+const ANY: Probe = Probe {
+    programs: &[],
+    questions: &[&["--version"]],
+    real_path: None,
+    companions: &[],
+    environment: |_, _| BTreeMap::new(),
+};
+
+const PYTHON_VERSION: &str = "import platform; print(platform.python_version())";
+const PYTHON_PATH: &str = "import sys; print(sys.executable)";
+
+/// What stands on `PATH` may be a launcher (pyenv, asdf) that looks elsewhere in another environment.
+const PYTHON: Probe = Probe {
+    programs: &["python3", "python"],
+    questions: &[&["--version"], &["-c", PYTHON_VERSION]],
+    real_path: Some(&["-c", PYTHON_PATH]),
+    ..ANY
+};
+
+/// `emcc` is a launcher that is the same in many versions.
+const EMCC: Probe = Probe {
+    questions: &[&["--version"], &["-dumpversion"]],
+    companions: &["emscripten-version.txt", "emcc.py"],
+    environment: emscripten_cache,
+    ..ANY
+};
+
+const NODE: Probe =
+    Probe { programs: &["node", "nodejs"], questions: &[&["--version"], &["-p", "process.versions.node"]], ..ANY };
+
+const CC: Probe = Probe { programs: &["cc", "gcc", "clang"], ..ANY };
+const CXX: Probe = Probe { programs: &["c++", "g++", "clang++"], ..ANY };
+
+/// What is known of the tool called `name`.
+pub(super) fn probe_of(name: &str) -> &'static Probe {
+    match name {
+        "python" => &PYTHON,
+        "emcc" => &EMCC,
+        "node" => &NODE,
+        "cc" => &CC,
+        "cxx" => &CXX,
+        _ => &ANY,
+    }
+}
+
+impl Probe {
+    /// The programs that the tool called `name` may be.
+    pub(super) fn programs<'a>(&self, name: &'a str) -> Vec<&'a str> {
+        if self.programs.is_empty() { vec![name] } else { self.programs.to_vec() }
+    }
+}
+
+/// A frozen cache, such as Debian's, holds every system library already and is never written; an
+/// empty one in its place would fail. Any other cache may be read-only or raced for by other builds,
+/// so the build gets its own.
+fn emscripten_cache(emcc: &Path, interrupt: &Interrupt) -> BTreeMap<String, Template> {
+    let frozen = ask_text(&emcc.with_file_name("em-config"), &["FROZEN_CACHE"], interrupt);
+    if frozen.is_ok_and(|answer| answer.trim() == "True") {
+        return BTreeMap::new();
+    }
+    let private = "${cache}/emscripten".parse();
+    private.into_iter().map(|place| ("EM_CACHE".to_owned(), place)).collect()
+}
