@@ -3,6 +3,7 @@
 mod build;
 mod doctor;
 mod pins;
+mod place;
 mod plan;
 mod settings;
 mod shell;

@@ -9,6 +9,7 @@ pub mod environment;
 pub mod file;
 pub mod git;
 pub mod input;
+mod job;
 pub mod local;
 pub mod log;
 pub mod package;
@@ -16,13 +17,16 @@ pub mod perform;
 mod place;
 pub mod registry;
 mod run;
+mod step_error;
 mod step_run;
 pub mod symbols;
 pub mod unpack;
 
+pub use job::{Limits, Run};
 pub use place::Place;
-pub use run::{Limits, Run, run};
-pub use step_run::{StepError, decide_on_disk};
+pub use run::run;
+pub use step_error::StepError;
+pub use step_run::decide_on_disk;
 
 use crate::error::{Error, Result};
 use crate::journal::Record;

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::place::Place;
 use super::settings::SettingsArgs;
 use super::{Context, PinsFile, plan};
 use crate::build::{Request, build, prepare};
-use crate::error::{Class, Fault, Result};
+use crate::error::Result;
 use crate::pins::Platform;
 use crate::ui::{self, Progress};
-use crate::workspace::default_root;
 
 /// Flags of `build`.
 #[derive(Debug, Args)]
@@ -42,44 +42,6 @@ pub(super) struct BuildArgs {
     settings: SettingsArgs,
 }
 
-/// Where a build works.
-#[derive(Debug, Args)]
-pub(super) struct Place {
-    /// An absolute, unused path to work in [default: .rebuild/<recipe> below the current directory]
-    #[arg(short, long, value_name = "DIR", env = "REBUILD_WORKSPACE")]
-    workspace: Option<PathBuf>,
-    /// Go on in a workspace that an earlier build left
-    #[arg(long)]
-    resume: bool,
-}
-
-/// The current directory is gone or cannot be named.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot tell the current directory")]
-struct NoDirectory(#[source] std::io::Error);
-
-impl Fault for NoDirectory {
-    fn class(&self) -> Class {
-        Class::Preflight
-    }
-}
-
-impl Place {
-    /// The workspace's path for `recipe`.
-    pub(super) fn root(&self, recipe: &str) -> Result<PathBuf> {
-        // The name that the build script had for it before this program.
-        let old_name = || std::env::var_os("AI_BUILD_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
-        match self.workspace.clone().or_else(old_name) {
-            Some(root) => Ok(root),
-            None => Ok(default_root(&std::env::current_dir().map_err(NoDirectory)?, recipe)),
-        }
-    }
-
-    pub(super) fn resume(&self) -> bool {
-        self.resume
-    }
-}
-
 pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
     let prepared = prepare(&args.pins.pins, &Platform::here())?;
     if args.dry_run {
@@ -87,7 +49,7 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
     }
     let request = Request {
         workspace: args.place.root(prepared.pins.recipe.name())?,
-        resume: args.place.resume,
+        resume: args.place.resume(),
         record_unknown: args.record_unknown,
         jobs: args.jobs.map(usize::from),
         memory_mib: args.memory,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::build::Place;
+use super::place::Place;
 use super::{Context, PinsFile};
 use crate::build::prepare;
 use crate::doctor::{Diagnosis, Unfit, examine};

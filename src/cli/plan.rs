@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use super::build::Place;
+use super::place::Place;
 use super::{Context, PinsFile};
 use crate::build::{Prepared, forecast, prepare};
 use crate::digest::Digest;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::environment;
-use super::step_run::StepError;
+use super::step_error::StepError;
 use crate::error::Result;
 use crate::host::Host;
 use crate::pins::Name;

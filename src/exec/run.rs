@@ -4,47 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 
-use super::step_run::{StepRun, run_step};
-use super::{Event, Observe, Perform};
+use super::Event;
+use super::job::Run;
+use super::step_run::{Ended, StepRun, run_step};
 use crate::error::{Error, Result};
-use crate::host::Host;
-use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Output, Record};
-use crate::plan::Plan;
 use crate::step::{Step, StepId};
-use crate::workspace::Workspace;
 
 /// How many steps that mostly wait for the network may run besides the others.
 const NETWORK_LANES: usize = 4;
-
-/// Bounds of a run.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// The most steps at a time, not counting those that wait for the network.
-    pub jobs: usize,
-    /// Memory that the running steps together may be expected to need, in MiB.
-    pub memory_mib: u64,
-}
-
-/// Everything that a run needs.
-pub struct Run<'a> {
-    /// What to do.
-    pub plan: &'a Plan,
-    /// Where.
-    pub workspace: &'a Workspace,
-    /// With what.
-    pub host: &'a Host,
-    /// Who does it.
-    pub performer: &'a dyn Perform,
-    /// Who is told.
-    pub observer: &'a dyn Observe,
-    /// Whether to stop.
-    pub interrupt: &'a Interrupt,
-    /// How much at a time.
-    pub limits: Limits,
-    /// What earlier runs recorded.
-    pub earlier: &'a BTreeMap<StepId, Record>,
-}
 
 /// Runs the plan. Gives the record of every step, of this run or an earlier one whose result stands.
 ///
@@ -88,13 +56,6 @@ struct State<'a> {
     records: BTreeMap<StepId, Record>,
     /// For each step, the CPU seconds of the longest chain of steps that begins with it.
     urgency: BTreeMap<StepId, u32>,
-}
-
-/// How a step ended: a record to be kept or one that stands from earlier, or an error with its record.
-pub(super) enum Ended {
-    Fresh(Record),
-    Done(Record),
-    Failed(Option<Record>, Error),
 }
 
 impl<'a> State<'a> {

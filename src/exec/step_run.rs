@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::job::Run;
 use super::log::StepLog;
 use super::place::{Place, tools_of};
-use super::run::{Ended, Run};
+use super::step_error::StepError;
 use super::{Event, Performed, environment};
 use crate::clock;
 use crate::digest::hash_path;
-use crate::error::{Class, Error, Fault, Result};
+use crate::error::{Class, Error, Result};
 use crate::host::Host;
 use crate::journal::{Outcome, Output, Record, ToolRecord};
 use crate::key::{Decision, KeyParts, decide};
@@ -29,66 +29,11 @@ pub(super) struct StepRun<'a> {
     pub inputs: BTreeMap<String, Output>,
 }
 
-/// What a step did that its plan does not allow.
-#[derive(Debug, thiserror::Error)]
-pub enum StepError {
-    /// A declared output is not there.
-    #[error("ended well, but did not write its output {output}; it wrote {written}")]
-    OutputNotWritten {
-        /// The output.
-        output: String,
-        /// What it wrote.
-        written: String,
-    },
-    /// Something stands in the output directory that is not declared.
-    #[error("wrote {output}, which is not one of its outputs ({declared})")]
-    UndeclaredOutput {
-        /// What it wrote.
-        output: String,
-        /// What it may write.
-        declared: String,
-    },
-    /// It wrote into what another step made.
-    #[error("changed {path}, which step {owner} made")]
-    InputChanged {
-        /// The path, relative to the workspace.
-        path: String,
-        /// The step whose output it is.
-        owner: String,
-    },
-    /// Reading or writing the step's directory failed.
-    #[error("cannot use {path}")]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A path that a template stands for is not text.
-    #[error("{path:?} is not UTF-8")]
-    NotUtf8 {
-        /// The path.
-        path: PathBuf,
-    },
-}
-
-impl Fault for StepError {
-    fn class(&self) -> Class {
-        Class::Step
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("the disk is full; free some space and run again with --resume".into())
-            }
-            Self::OutputNotWritten { .. } => Some("its log tells what it did".into()),
-            Self::InputChanged { .. } => {
-                Some("a step may write only below its own output and scratch directories".into())
-            }
-            _ => None,
-        }
-    }
+/// How a step ended: a record to be kept or one that stands from earlier, or an error with its record.
+pub(super) enum Ended {
+    Fresh(Record),
+    Done(Record),
+    Failed(Option<Record>, Error),
 }
 
 /// Decides and, where needed, performs the step.

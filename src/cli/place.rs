@@ -1,0 +1,47 @@
+//! Flags for where a build works, shared by the verbs that look there.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::{Class, Fault, Result};
+use crate::workspace::default_root;
+
+/// Where a build works.
+#[derive(Debug, Args)]
+pub(super) struct Place {
+    /// An absolute, unused path to work in [default: .rebuild/<recipe> below the current directory]
+    #[arg(short, long, value_name = "DIR", env = "REBUILD_WORKSPACE")]
+    workspace: Option<PathBuf>,
+    /// Go on in a workspace that an earlier build left
+    #[arg(long)]
+    resume: bool,
+}
+
+/// The current directory is gone or cannot be named.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot tell the current directory")]
+struct NoDirectory(#[source] std::io::Error);
+
+impl Fault for NoDirectory {
+    fn class(&self) -> Class {
+        Class::Preflight
+    }
+}
+
+impl Place {
+    /// The workspace's path for `recipe`.
+    pub(super) fn root(&self, recipe: &str) -> Result<PathBuf> {
+        // The name that the build script had for it before this program.
+        let old_name = || std::env::var_os("AI_BUILD_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+        match self.workspace.clone().or_else(old_name) {
+            Some(root) => Ok(root),
+            None => Ok(default_root(&std::env::current_dir().map_err(NoDirectory)?, recipe)),
+        }
+    }
+
+    /// Whether to go on in an existing workspace.
+    pub(super) fn resume(&self) -> bool {
+        self.resume
+    }
+}
