@@ -166,17 +166,17 @@ pub fn build(
         limits,
         earlier: &earlier,
     };
-    let records = exec::run(&run, &mut journal)?;
+    let finished = exec::run(&run, &mut journal)?;
     let published = publish(prepared, request, &workspace, interrupt)?;
-    let was_fresh = |id: &&StepId| earlier.get(*id) == records.get(*id);
-    let (fresh, ran): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(was_fresh);
+    let did_run = |id: &&StepId| finished.ran.contains(*id);
+    let (ran, fresh): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(did_run);
     Ok(BuildReport {
         plan: plan.digest(),
         workspace: workspace.root().to_owned(),
         manifest: published.manifest,
         notes: ran
             .iter()
-            .filter_map(|id| Some((id.to_string(), records.get(*id)?.notes.clone())))
+            .filter_map(|id| Some((id.to_string(), finished.records.get(*id)?.notes.clone())))
             .filter(|(_, notes)| !notes.is_empty())
             .collect(),
         ran: ran.into_iter().map(ToString::to_string).collect(),

@@ -21,7 +21,7 @@ pub mod symbols;
 pub mod unpack;
 
 pub use place::Place;
-pub use run::{Limits, Run, run};
+pub use run::{Finished, Limits, Run, run};
 pub use step_run::{StepError, decide_on_disk};
 
 use crate::error::{Error, Result};
