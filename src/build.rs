@@ -49,7 +49,7 @@ pub fn prepare(path: &Path, platform: &Platform) -> Result<Prepared> {
 
 /// Inputs have no recorded digest.
 #[derive(Debug, thiserror::Error)]
-#[error("{} inputs have no recorded digest: {}", .inputs.len(), .inputs.join(", "))]
+#[error("{} no recorded digest: {}", count(.inputs.len()), .inputs.join(", "))]
 pub struct NotRecorded {
     /// Steps, and what they take in.
     pub inputs: Vec<String>,
@@ -65,6 +65,10 @@ impl Fault for NotRecorded {
             "`rebuild-model pins lock` records them; --record-unknown builds with whatever is found and says so".into(),
         )
     }
+}
+
+fn count(inputs: usize) -> String {
+    if inputs == 1 { "1 input has".into() } else { format!("{inputs} inputs have") }
 }
 
 /// Refuses inputs whose digest nobody recorded.
