@@ -49,7 +49,7 @@ pub fn prepare(path: &Path, platform: &Platform) -> Result<Prepared> {
 
 /// Inputs have no recorded digest.
 #[derive(Debug, thiserror::Error)]
-#[error("{} inputs have no recorded digest: {}", .inputs.len(), .inputs.join(", "))]
+#[error("{} no recorded digest: {}", count(.inputs.len()), .inputs.join(", "))]
 pub struct NotRecorded {
     /// Steps, and what they take in.
     pub inputs: Vec<String>,
@@ -65,6 +65,10 @@ impl Fault for NotRecorded {
             "`rebuild-model pins lock` records them; --record-unknown builds with whatever is found and says so".into(),
         )
     }
+}
+
+fn count(inputs: usize) -> String {
+    if inputs == 1 { "1 input has".into() } else { format!("{inputs} inputs have") }
 }
 
 /// Refuses inputs whose digest nobody recorded.
@@ -175,17 +179,17 @@ pub fn build(
         limits,
         earlier: &earlier,
     };
-    let records = exec::run(&run, &mut journal)?;
+    let finished = exec::run(&run, &mut journal)?;
     let published = publish(prepared, request, &workspace, interrupt)?;
-    let was_fresh = |id: &&StepId| earlier.get(*id) == records.get(*id);
-    let (fresh, ran): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(was_fresh);
+    let did_run = |id: &&StepId| finished.ran.contains(*id);
+    let (ran, fresh): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(did_run);
     Ok(BuildReport {
         plan: plan.digest(),
         workspace: workspace.root().to_owned(),
         manifest: published.manifest,
         notes: ran
             .iter()
-            .filter_map(|id| Some((id.to_string(), records.get(*id)?.notes.clone())))
+            .filter_map(|id| Some((id.to_string(), finished.records.get(*id)?.notes.clone())))
             .filter(|(_, notes)| !notes.is_empty())
             .collect(),
         ran: ran.into_iter().map(ToString::to_string).collect(),

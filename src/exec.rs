@@ -24,7 +24,7 @@ pub mod unpack;
 
 pub use job::{Limits, Run};
 pub use place::Place;
-pub use run::run;
+pub use run::{Finished, run};
 pub use step_error::StepError;
 pub use step_run::decide_on_disk;
 

@@ -95,7 +95,7 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
         earlier: &std::collections::BTreeMap::new(),
     };
     let mut journal = Journal::open(&workspace.journal())?;
-    let records = exec::run(&run, &mut journal)?;
+    let records = exec::run(&run, &mut journal)?.records;
 
     let text = fs::read_to_string(&prepared.path).map_err(failed)?;
     let document = DeTable::parse(&text).map_err(|source| LockError::Changed { path: shown.clone(), source })?;

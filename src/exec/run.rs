@@ -1,7 +1,7 @@
 //! The loop: every step of a plan, each as soon as what it reads is there, as many at a time as
 //! cores and memory allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc;
 
 use super::Event;
@@ -14,11 +14,20 @@ use crate::step::{Step, StepId};
 /// How many steps that mostly wait for the network may run besides the others.
 const NETWORK_LANES: usize = 4;
 
-/// Runs the plan. Gives the record of every step, of this run or an earlier one whose result stands.
+/// A plan that was run to its end.
+#[derive(Debug)]
+pub struct Finished {
+    /// The record of every step, of this run or an earlier one whose result stands.
+    pub records: BTreeMap<StepId, Record>,
+    /// The steps that ran. A record does not tell: what ran again may have taken as long as before.
+    pub ran: BTreeSet<StepId>,
+}
+
+/// Runs the plan.
 ///
 /// After a failure no further step is started; those that run are waited for, since their results
 /// can be gone on with. The first error is returned.
-pub fn run(run: &Run<'_>, journal: &mut Journal) -> Result<BTreeMap<StepId, Record>> {
+pub fn run(run: &Run<'_>, journal: &mut Journal) -> Result<Finished> {
     let mut state = State::new(run);
     let (sender, receiver) = mpsc::channel();
     let mut first_error: Option<Error> = None;
@@ -43,10 +52,11 @@ pub fn run(run: &Run<'_>, journal: &mut Journal) -> Result<BTreeMap<StepId, Reco
             }
         }
     });
-    match first_error {
-        Some(error) => Err(error),
-        None => run.interrupt.check().map(|()| state.records).map_err(Error::from),
+    if let Some(error) = first_error {
+        return Err(error);
     }
+    run.interrupt.check()?;
+    Ok(Finished { records: state.records, ran: state.ran })
 }
 
 struct State<'a> {
@@ -54,6 +64,7 @@ struct State<'a> {
     waiting: Vec<&'a Step>,
     running: BTreeMap<StepId, &'a Step>,
     records: BTreeMap<StepId, Record>,
+    ran: BTreeSet<StepId>,
     /// For each step, the CPU seconds of the longest chain of steps that begins with it.
     urgency: BTreeMap<StepId, u32>,
 }
@@ -72,6 +83,7 @@ impl<'a> State<'a> {
             waiting: run.plan.steps.iter().collect(),
             running: BTreeMap::new(),
             records: BTreeMap::new(),
+            ran: BTreeSet::new(),
             urgency,
         }
     }
@@ -123,6 +135,7 @@ impl<'a> State<'a> {
             Ended::Done(record) => {
                 keep(journal, &record)?;
                 self.run.observer.observe(&Event::Done { step, record: &record });
+                self.ran.insert(step.id.clone());
                 self.records.insert(step.id.clone(), record);
                 Ok(())
             }

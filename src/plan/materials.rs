@@ -104,7 +104,12 @@ fn add_checkout(
                 let uri = url.clone().unwrap_or_else(|| "as .gitmodules says".to_owned());
                 add(found, "submodule", &place, uri, format!("gitCommit:{}", submodule.recorded), None);
             }
-            Take::Override(other) => add_checkout(found, &shown, "override", Some(path), other),
+            // The replaced commit is checked too: the override was decided against that one.
+            Take::Override(other) => {
+                let uri = format!("replaced by {}", other.url);
+                add(found, "submodule", &place, uri, format!("gitCommit:{}", submodule.recorded), None);
+                add_checkout(found, &shown, "override", Some(path), other);
+            }
             Take::Nothing => add(
                 found,
                 "submodule",

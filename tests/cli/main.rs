@@ -1,0 +1,15 @@
+//! The whole program, from its command line to its exit code.
+
+mod building;
+mod env;
+mod locking;
+mod mini;
+mod planning;
+mod refusing;
+#[path = "../support/repositories.rs"]
+#[allow(dead_code, reason = "the tests of git sources use the rest")]
+mod repositories;
+mod resuming;
+mod terminal;
+mod tools;
+mod working;
