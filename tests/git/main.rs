@@ -9,7 +9,6 @@ mod repositories;
 
 mod content;
 mod http;
-mod measure;
 mod places;
 mod submodules;
 

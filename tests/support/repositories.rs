@@ -92,7 +92,12 @@ pub struct Field {
 
 impl Field {
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::new_in(&tempfile::env::temp_dir())
+    }
+
+    /// On the file system of `place`.
+    pub fn new_in(place: &Path) -> Self {
+        let directory = tempfile::tempdir_in(place).unwrap();
         for name in ["pins/repositories", "scratch", "out"] {
             std::fs::create_dir_all(directory.path().join(name)).unwrap();
         }
