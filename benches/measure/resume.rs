@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rebuild_model::digest::{hash_path, in_parallel};
+use rebuild_model::digest::{hash_path};
 use rebuild_model::journal;
 
 use crate::child::{in_turns, time, watch};
@@ -26,7 +26,7 @@ pub fn measure() {
     let mut resumed = || time(&mut build_command(&["--resume"]));
     let mut hashed = || {
         let start = Instant::now();
-        let sizes: u64 = in_parallel(&outputs, |path| hash_path(path).unwrap().1).iter().sum();
+        let sizes: u64 = rebuild_model::parallel::map(&outputs, |path| hash_path(path).unwrap().1).iter().sum();
         assert!(sizes > 0);
         start.elapsed()
     };
