@@ -1,6 +1,6 @@
 //! The workspace: the only thing that knows where a step's paths lie on disk.
 //!
-//! It owns the lock, the journal and the logs. A step's outputs are made in `tmp/<step>/out` and
+//! It owns the lock, the journal and the logs. A step's outputs are made in `tmp/<step>/<run>/out` and
 //! renamed to `out/<step>` when the step succeeds; a failed step's tree stays where it is.
 //!
 //! **Invariant**: it knows nothing of pins.
@@ -10,7 +10,7 @@ mod place;
 pub use place::{WorkspaceError, check_path, check_space, default_root, free_mib};
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::step::StepId;
@@ -19,11 +19,13 @@ use crate::step::StepId;
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
+    /// How many runs there have been, this one included.
+    run: u32,
     /// Held, not read: the lock ends with the process, however it ends.
     _lock: File,
 }
 
-/// The file that marks a directory as a workspace, and that is locked.
+/// The file that marks a directory as a workspace, and that is locked. It holds the number of runs.
 const LOCK: &str = "lock";
 
 impl Workspace {
@@ -34,7 +36,7 @@ impl Workspace {
         check_new(root)?;
         let failed = |source| WorkspaceError::Io { path: root.to_owned(), source };
         fs::create_dir_all(root).map_err(failed)?;
-        let workspace = Self { root: root.to_owned(), _lock: take_lock(root)? };
+        let workspace = Self::lock(root)?;
         for directory in ["out", "tmp", "logs", "cache"] {
             fs::create_dir_all(root.join(directory)).map_err(failed)?;
         }
@@ -48,7 +50,13 @@ impl Workspace {
             return Err(WorkspaceError::NotAWorkspace { path: root.to_owned() });
         }
         place::check_ignored(root)?;
-        Ok(Self { root: root.to_owned(), _lock: take_lock(root)? })
+        Self::lock(root)
+    }
+
+    fn lock(root: &Path) -> Result<Self, WorkspaceError> {
+        let mut lock = take_lock(root)?;
+        let run = count_run(&mut lock).map_err(|source| WorkspaceError::Io { path: root.join(LOCK), source })?;
+        Ok(Self { root: root.to_owned(), run, _lock: lock })
     }
 
     /// Its directory.
@@ -81,10 +89,10 @@ impl Workspace {
         outputs_in(&self.root, step)
     }
 
-    /// The scratch directory of a running or failed step: of this process's own, because children of
+    /// The scratch directory of a running or failed step: of this run's own, because grandchildren of
     /// one that was killed may still be writing into theirs.
     pub fn scratch(&self, step: &StepId) -> PathBuf {
-        self.tries(step).join(std::process::id().to_string())
+        self.tries(step).join(self.run.to_string())
     }
 
     fn tries(&self, step: &StepId) -> PathBuf {
@@ -127,7 +135,7 @@ impl Workspace {
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorkspaceError> {
         let failed = |source| WorkspaceError::Io { path: path.to_owned(), source };
         let mut file = tempfile::NamedTempFile::new_in(&self.root).map_err(failed)?;
-        io::Write::write_all(&mut file, bytes).map_err(failed)?;
+        file.write_all(bytes).map_err(failed)?;
         file.persist(path).map(drop).map_err(|error| failed(error.error))
     }
 }
@@ -158,12 +166,24 @@ pub fn outputs_in(root: &Path, step: &StepId) -> PathBuf {
 
 fn take_lock(root: &Path) -> Result<File, WorkspaceError> {
     let failed = |source| WorkspaceError::Io { path: root.join(LOCK), source };
-    let file = File::options().create(true).append(true).open(root.join(LOCK)).map_err(failed)?;
+    let options = File::options().create(true).read(true).write(true).truncate(false).to_owned();
+    let file = options.open(root.join(LOCK)).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(WorkspaceError::Locked { path: root.to_owned() }),
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
+}
+
+/// Adds one to the number in the lock file. What is no number counts as none: an older version, or a
+/// crash before it was written.
+fn count_run(lock: &mut File) -> io::Result<u32> {
+    let mut text = String::new();
+    lock.read_to_string(&mut text)?;
+    let run = text.trim().parse().unwrap_or(0u32).saturating_add(1);
+    lock.rewind()?;
+    lock.write_all(format!("{run}\n").as_bytes())?;
+    Ok(run)
 }
 
 /// Removes a tree if it is there, also below directories that a tool made read-only.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rebuild_model::digest::{hash_path};
+use rebuild_model::digest::hash_path;
 use rebuild_model::journal;
 
 use crate::child::{in_turns, time, watch};

@@ -47,13 +47,13 @@ fn a_failed_step_is_named_with_its_output_and_keeps_its_tree_and_log() {
     let failed = env.build(&["--jobs", "1"]).code(7);
     assert_snapshot!(failed.stderr, @r#"
     error: step objects-vm: ROOT/bin/emcc ended with exit code 3
-      | + cd ROOT/site/.rebuild/tvm-webgpu/out/patched/tree/tvm && ROOT/bin/emcc -Os -std=c++17 -Wno-ignored-attributes -ffile-prefix-map=ROOT/site/.rebuild/tvm-webgpu/out/patched/tree=. -I. -Iinclude -I3rdparty/tvm-ffi/include -c web/emcc/vm_pack.cc -o ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/out/vm_pack.o
+      | + cd ROOT/site/.rebuild/tvm-webgpu/out/patched/tree/tvm && ROOT/bin/emcc -Os -std=c++17 -Wno-ignored-attributes -ffile-prefix-map=ROOT/site/.rebuild/tvm-webgpu/out/patched/tree=. -I. -Iinclude -I3rdparty/tvm-ffi/include -c web/emcc/vm_pack.cc -o ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/1/out/vm_pack.o
       | vm_pack.cc:1: error: no such thing
     hint: the whole log is ROOT/site/.rebuild/tvm-webgpu/logs/objects-vm.log
     "#);
     let log = env.read("site/.rebuild/tvm-webgpu/logs/objects-vm.log");
     assert!(log.contains("no such thing"), "{log}");
-    assert_eq!(env.read("site/.rebuild/tvm-webgpu/tmp/objects-vm/out/vm_pack.o"), "half\n");
+    assert_eq!(env.read("site/.rebuild/tvm-webgpu/tmp/objects-vm/1/out/vm_pack.o"), "half\n");
     assert_eq!(env.record("objects-vm")["outcome"], "failed");
     assert!(!env.path("site/dist").exists());
 }
@@ -65,7 +65,7 @@ fn a_step_ended_by_a_signal_says_which() {
     let killed = env.build(&["--jobs", "1"]).code(7);
     assert_snapshot!(killed.stderr, @r#"
     error: step objects-vm: ROOT/bin/emcc was ended by signal 9 (killed)
-      | + cd ROOT/site/.rebuild/tvm-webgpu/out/patched/tree/tvm && ROOT/bin/emcc -Os -std=c++17 -Wno-ignored-attributes -ffile-prefix-map=ROOT/site/.rebuild/tvm-webgpu/out/patched/tree=. -I. -Iinclude -I3rdparty/tvm-ffi/include -c web/emcc/vm_pack.cc -o ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/out/vm_pack.o
+      | + cd ROOT/site/.rebuild/tvm-webgpu/out/patched/tree/tvm && ROOT/bin/emcc -Os -std=c++17 -Wno-ignored-attributes -ffile-prefix-map=ROOT/site/.rebuild/tvm-webgpu/out/patched/tree=. -I. -Iinclude -I3rdparty/tvm-ffi/include -c web/emcc/vm_pack.cc -o ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/1/out/vm_pack.o
     hint: signal 9 usually means that the system ran out of memory (try fewer --jobs), or on macOS that a library's signature is invalid; the whole log is ROOT/site/.rebuild/tvm-webgpu/logs/objects-vm.log
     "#);
     let env = mini();
@@ -73,7 +73,7 @@ fn a_step_ended_by_a_signal_says_which() {
     let crashed = env.build(&["--jobs", "1"]).code(7);
     assert_snapshot!(crashed.stderr, @r#"
     error: step objects-vm: ROOT/bin/emcc was ended by signal 11 (segmentation fault)
-      | + cd ROOT/site/.rebuild/tvm-webgpu/out/patched/tree/tvm && ROOT/bin/emcc -Os -std=c++17 -Wno-ignored-attributes -ffile-prefix-map=ROOT/site/.rebuild/tvm-webgpu/out/patched/tree=. -I. -Iinclude -I3rdparty/tvm-ffi/include -c web/emcc/vm_pack.cc -o ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/out/vm_pack.o
+      | + cd ROOT/site/.rebuild/tvm-webgpu/out/patched/tree/tvm && ROOT/bin/emcc -Os -std=c++17 -Wno-ignored-attributes -ffile-prefix-map=ROOT/site/.rebuild/tvm-webgpu/out/patched/tree=. -I. -Iinclude -I3rdparty/tvm-ffi/include -c web/emcc/vm_pack.cc -o ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/1/out/vm_pack.o
     hint: the whole log is ROOT/site/.rebuild/tvm-webgpu/logs/objects-vm.log
     "#);
 }
@@ -168,7 +168,7 @@ fn the_environment_of_a_command_is_scrubbed_and_private() {
     let lines: Vec<_> = log.lines().filter(|line| !line.starts_with('+')).collect();
     assert_snapshot!(lines.join("\n"), @r#"
     EM_CACHE=ROOT/site/.rebuild/tvm-webgpu/cache/emscripten
-    HOME=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/home
+    HOME=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/1/home
     LANG=C.UTF-8
     LC_ALL=C.UTF-8
     PATH=ROOT/bin:/usr/bin:/bin
@@ -176,12 +176,12 @@ fn the_environment_of_a_command_is_scrubbed_and_private() {
     PYTHONHASHSEED=0
     PYTHONNOUSERSITE=1
     SOURCE_DATE_EPOCH=315532800
-    TEMP=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/tmp
+    TEMP=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/1/tmp
     TERM=dumb
-    TMP=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/tmp
-    TMPDIR=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/tmp
+    TMP=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/1/tmp
+    TMPDIR=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/1/tmp
     TZ=UTC
-    XDG_CACHE_HOME=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/home/.cache
+    XDG_CACHE_HOME=ROOT/site/.rebuild/tvm-webgpu/tmp/objects-vm/1/home/.cache
     "#);
     // A step with network gets what the network needs, and its name is recorded.
     env.build(&["-w", &env.text("second")]).code(0);
