@@ -138,9 +138,7 @@ fn unrecorded_part(plan: &Plan) -> Result<Plan> {
         }
     }
     let steps: Vec<Step> = plan.steps.iter().filter(|step| wanted.contains(&step.id)).cloned().collect();
-    let used = |name: &crate::pins::Name| {
-        steps.iter().any(|step| step.tools().contains(name) || step.action.implied_tools().contains(&name.as_str()))
-    };
+    let used = |name: &crate::pins::Name| steps.iter().any(|step| step.runs(name));
     let tools =
         plan.tools.iter().filter(|(name, _)| used(name)).map(|(name, tool)| (name.clone(), tool.clone())).collect();
     Ok(Plan::new(plan.recipe.clone(), plan.platform.clone(), tools, steps)?)

@@ -105,4 +105,9 @@ impl Step {
         }
         tools
     }
+
+    /// Whether it runs the tool called `name`, by name or as the client that its action implies.
+    pub fn runs(&self, name: &Name) -> bool {
+        self.tools().contains(name) || self.action.implied_tools().contains(&name.as_str())
+    }
 }

@@ -103,8 +103,6 @@ pub(super) fn tools_of(step: &Step, plan: &Plan, host: &Host, workspace: &Worksp
         let path = workspace.outputs(step).join(output).join(&provided.path);
         Some((name, ToolPlace { path, environment: BTreeMap::new() }))
     });
-    let named = step.tools();
-    let implied = step.action.implied_tools();
-    let needed = |name: &Name| named.contains(name) || implied.contains(&name.as_str());
-    of_host.chain(provided).filter(|(name, _)| needed(name)).map(|(name, place)| (name.clone(), place)).collect()
+    let all = of_host.chain(provided).filter(|(name, _)| step.runs(name));
+    all.map(|(name, place)| (name.clone(), place)).collect()
 }

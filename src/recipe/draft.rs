@@ -63,7 +63,12 @@ impl<'a> Draft<'a> {
         if let Some(pin) = pinned.find(|pin| !self.used.contains(pin)) {
             return Err(PlanError::Unused { recipe: self.recipe, pin });
         }
-        Plan::new(self.recipe, self.platform.clone(), self.tools, self.steps)
+        let plan = Plan::new(self.recipe, self.platform.clone(), self.tools, self.steps)?;
+        if let Some(tool) = plan.tools.keys().find(|tool| !plan.steps.iter().any(|step| step.runs(tool))) {
+            let pin = if tool.as_str() == "python" { "python".to_owned() } else { format!("tool.{tool}") };
+            return Err(PlanError::Unused { recipe: plan.recipe.clone(), pin });
+        }
+        Ok(plan)
     }
 
     /// A pinned tool is the host's, or, where the pins have an archive for the platform, our own copy.

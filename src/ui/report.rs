@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use crate::artifact::encoding::FileId;
 use crate::build::BuildReport;
 use crate::error::Error;
+use crate::pins::Encoding;
 
 /// The error as a person reads it: what, why, context, hint.
 pub fn render_error(error: &Error, color: bool) -> String {
@@ -57,8 +59,13 @@ pub fn render_build(report: &BuildReport) -> String {
     }
     for (path, artifact) in &report.artifacts {
         let _ = writeln!(text, "{path}");
-        let _ = writeln!(text, "  packed   {} {}", artifact.packed.sha256, human_bytes(artifact.packed.size));
-        let _ = writeln!(text, "  unpacked {} {}", artifact.unpacked.sha256, human_bytes(artifact.unpacked.size));
+        let line = |name: &str, id: &FileId| format!("  {name:<8} {} {}\n", id.sha256, human_bytes(id.size));
+        if artifact.encoding == Encoding::Identity {
+            text.push_str(&line("sha256", &artifact.packed));
+        } else {
+            text.push_str(&line("packed", &artifact.packed));
+            text.push_str(&line("unpacked", &artifact.unpacked));
+        }
     }
     text
 }

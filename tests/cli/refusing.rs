@@ -174,6 +174,7 @@ fn what_the_recipe_needs_is_pinned_and_what_is_pinned_is_used() {
     assert_snapshot!(refused("[tool.npm]", "[tool.other]"), @"error: step fetch-esbuild runs the tool `npm`, which is not pinned");
     let more = "[git.more]\nurl = \"https://example.org/more.git\"\ncommit = \"0123456789abcdef0123456789abcdef01234567\"\n\n[tool.uv]";
     assert_snapshot!(refused("[tool.uv]", more), @"error: recipe tvm-webgpu does not use [git.more]");
+    assert_snapshot!(refused("[tool.uv]", "[tool.make]\nversion = \"4\"\n\n[tool.uv]"), @"error: recipe tvm-webgpu does not use [tool.make]");
     assert_snapshot!(refused("platform = \"any\", file = \"linux", "platform = \"macos-riscv\", file = \"linux"), @"error: [package.esbuild] has no file for linux-x86_64; it lists macos-riscv");
 }
 
