@@ -118,8 +118,6 @@ pub fn main() -> ExitCode {
     if let Err(error) = context.interrupt.listen() {
         tracing::warn!("cannot catch interrupts: {error}");
     }
-    // What is built must not depend on the caller's mask.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     match run(&cli.verb, &context) {
         Ok(code) => code,
         Err(error) => {

@@ -156,13 +156,32 @@ pub fn hash_file(path: &Path) -> io::Result<(Digest, u64)> {
     hash_reader(std::fs::File::open(path)?)
 }
 
-/// The digest and total size in bytes of a file, or of a directory tree.
+/// The digest and total size in bytes of a file, of a symbolic link itself, or of a directory tree.
+///
+/// What is none of these (a pipe, a socket, a device) is an error: reading it might never end.
 ///
 /// A tree's digest is the sha256 over one line for each entry, sorted by path bytes: kind (`f`, `x`
 /// for an executable file, `l` for a symbolic link, `d`), digest of the content (of the target, for
 /// a link), path. Times, owners and other mode bits are left out: they do not survive packaging.
 pub fn hash_path(path: &Path) -> io::Result<(Digest, u64)> {
-    if path.symlink_metadata()?.is_dir() { hash_tree(path) } else { hash_file(path) }
+    let kind = path.symlink_metadata()?.file_type();
+    if kind.is_dir() {
+        hash_tree(path)
+    } else if kind.is_symlink() {
+        let mut hasher = Hasher::new();
+        hasher.update(b"link to ");
+        hasher.update(std::fs::read_link(path)?.as_os_str().as_bytes());
+        Ok((hasher.finish().0, 0))
+    } else if kind.is_file() {
+        hash_file(path)
+    } else {
+        Err(not_content(path))
+    }
+}
+
+fn not_content(path: &Path) -> io::Error {
+    let reason = format!("{} is neither a file, a directory nor a symbolic link", path.display());
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
@@ -178,6 +197,8 @@ fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
         } else if kind.is_symlink() {
             let target = std::fs::read_link(entry.path())?;
             lines.insert(name, ('l', Digest::of(target.as_os_str().as_bytes())));
+        } else if !kind.is_file() {
+            return Err(not_content(entry.path()));
         } else {
             let mode = entry.metadata().map_err(io::Error::from)?.permissions().mode();
             files.push((entry.into_path(), name, if mode & 0o100 == 0 { 'f' } else { 'x' }));

@@ -162,12 +162,24 @@ fn wait(expression: &duct::Expression, invocation: &Invocation, interrupt: &Inte
         .unchecked()
         .before_spawn(move |command| {
             command.process_group(0);
+            set_umask(command);
             child::prepare(command, isolated);
             Ok(())
         })
         .start()?;
     let _watched: Vec<_> = handle.pids().into_iter().filter_map(|pid| interrupt.watch(pid)).collect();
     handle.into_output()
+}
+
+/// Gives the child the usual umask: a caller's would show in the modes of what it makes.
+#[expect(unsafe_code, reason = "there is no safe way to act between fork and exec")]
+fn set_umask(command: &mut std::process::Command) {
+    let usual = || {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        Ok(())
+    };
+    // SAFETY: the closure makes one system call; it neither allocates nor takes a lock.
+    unsafe { command.pre_exec(usual) };
 }
 
 fn describe_failure(status: ExitStatus, program: String, tail: String, log: &Path) -> CommandError {

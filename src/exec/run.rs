@@ -2,6 +2,7 @@
 //! cores and memory allow.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
 
 use super::Event;
@@ -38,15 +39,20 @@ pub fn run(run: &Run<'_>, journal: &mut Journal) -> Result<Finished> {
                 state.start(step);
                 let (sender, inputs) = (sender.clone(), state.inputs(step));
                 scope.spawn(move || {
-                    let ended = run_step(&StepRun { run, step, inputs });
+                    let ended = catch_unwind(AssertUnwindSafe(|| run_step(&StepRun { run, step, inputs })));
+                    let (ended, panic) = ended.map_or_else(|panic| (None, Some(panic)), |ended| (Some(ended), None));
                     // The receiver lives as long as any sender has something to say.
                     let _ = sender.send((step, ended));
+                    if let Some(panic) = panic {
+                        resume_unwind(panic);
+                    }
                 });
             }
             if state.running.is_empty() {
                 break;
             }
-            let Ok((step, ended)) = receiver.recv() else { break };
+            // A step's thread that panicked has no end to tell; the scope passes its panic on.
+            let Ok((step, Some(ended))) = receiver.recv() else { break };
             if let Err(error) = state.end(step, ended, journal) {
                 first_error.get_or_insert(error);
             }

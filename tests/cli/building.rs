@@ -273,3 +273,16 @@ fn a_patch_that_does_not_fit_fails_its_step() {
     hint: there is no fuzz and no offset: make the patch again from the pinned commit: `git diff --full-index --no-renames`
     "#);
 }
+
+#[test]
+fn every_file_that_is_written_says_its_schema() {
+    let env = mini();
+    env.build(&[]).code(0);
+    let schema = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["schema"].clone();
+    assert_eq!(schema(&env.read("site/.rebuild/tvm-webgpu/plan.json")), 1);
+    assert_eq!(schema(&env.read("site/dist/manifest.json")), 1);
+    assert_eq!(schema(&env.read("site/.rebuild/tvm-webgpu/out/package/package/manifest.json")), 1);
+    assert_eq!(schema(&env.read("site/.rebuild/tvm-webgpu/out/ffi-symbols/symbols.json")), 1);
+    let journal = env.read("site/.rebuild/tvm-webgpu/journal.jsonl");
+    assert!(journal.starts_with(r#"{"run":{"schema":1,"#), "{journal}");
+}
