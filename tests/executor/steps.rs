@@ -38,7 +38,7 @@ fn commands_of_a_step_run_one_after_another_until_one_fails() {
     }
     let error = lab.run(vec![step]).unwrap_err();
     assert_eq!(error.to_string(), "step a: /bin/sh ended with exit code 4");
-    assert_eq!(std::fs::read_to_string(lab.path("work/tmp/a/out/o")).unwrap(), "1\n2\n");
+    assert_eq!(std::fs::read_to_string(lab.path("work/tmp/a/1/out/o")).unwrap(), "1\n2\n");
     assert!(!lab.path("work/out/a").exists());
 }
 
@@ -103,7 +103,7 @@ fn trees_that_a_tool_made_read_only_can_be_made_again() {
     let script =
         |code: u8| format!("mkdir -p ${{out}}/o/deep; echo > ${{out}}/o/deep/f; chmod -R a-w ${{out}}/o; exit {code}");
     fails(&lab, &script(1));
-    assert_eq!(std::fs::metadata(lab.path("work/tmp/a/out/o")).unwrap().permissions().mode() & 0o222, 0);
+    assert_eq!(std::fs::metadata(lab.path("work/tmp/a/1/out/o")).unwrap().permissions().mode() & 0o222, 0);
     lab.run(vec![shell("a", &[], &script(0))]).unwrap();
     lab.run(vec![shell("a", &[], &format!("true; {}", script(0)))]).unwrap();
 }
