@@ -24,6 +24,7 @@ prove: set-up $(release)
 lint:
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
 
 set-up:
 	.ci/set-up

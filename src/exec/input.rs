@@ -1,7 +1,7 @@
 //! What the fetching of plain files, packages and wheels has in common: the context it happens in,
 //! the one check that lets a file in, and the errors.
 //!
-//! **Invariant**: a file reaches a step's output directory through [`Wanted::admit`] only, whole and
+//! **Invariant**: a file reaches a step's output directory through `Wanted::admit` only, whole and
 //! with the pinned digest.
 
 mod error;

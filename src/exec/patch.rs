@@ -1,8 +1,8 @@
 //! Patches: read strictly, applied exactly, verified by blob id.
 //!
-//! A patch is applied twice, in memory: by [`place`], which compares every line of every hunk with
+//! A patch is applied twice, in memory: by `place`, which compares every line of every hunk with
 //! the line that its header names, and by libgit2 on a repository that exists in memory only
-//! ([`witness`]). Both must give the same blobs, and these must be the pinned ones; only then is
+//! (`witness`). Both must give the same blobs, and these must be the pinned ones; only then is
 //! anything written. No repository is ever looked for, so it does not matter whether the tree lies
 //! inside one, and there is no fuzz, no offset and no skipped file that could pass for success.
 
