@@ -13,7 +13,7 @@ use git2::{Oid, Repository};
 
 use crate::child::{in_turns, quiet, version};
 use crate::http_git::{Behaviour, HttpGit};
-use crate::repositories::*;
+use crate::repositories::{Field, Item, RECORDED, checkout, file, tree, with, write_commit};
 use crate::scratch;
 use crate::table::{Row, median, print, ratio, show};
 
@@ -72,7 +72,9 @@ fn grow(field: &Field, name: &str, submodule: Option<(&str, Oid)>, refs: usize) 
     let mut lines = format!("# pack-refs with: peeled fully-peeled sorted \n{tip} refs/heads/main\n");
     let mut names: Vec<String> = (0..refs).map(|number| format!("refs/pull/{number}/head")).collect();
     names.sort();
-    names.iter().for_each(|name| writeln!(lines, "{tip} {name}").unwrap());
+    for name in names {
+        writeln!(lines, "{tip} {name}").unwrap();
+    }
     std::fs::write(repository.path().join("packed-refs"), lines).unwrap();
     pinned
 }
@@ -132,7 +134,9 @@ fn measure_in(field: &Field, place: &str, refs: usize) -> Vec<Row> {
         let out = fresh();
         let before = transferred();
         let start = Instant::now();
-        all.iter().for_each(|(name, id)| fetch_by_git(&server, &out.join(name), name, *id));
+        for (name, id) in all {
+            fetch_by_git(&server, &out.join(name), name, id);
+        }
         let taken = start.elapsed();
         their_bytes = transferred() - before;
         taken
@@ -158,7 +162,7 @@ fn measure_in(field: &Field, place: &str, refs: usize) -> Vec<Row> {
         n: ROUNDS,
         ..Row::default()
     };
-    let timed = |row: Row, theirs: Duration, goal: Option<f64>| Row {
+    let compare = |row: Row, theirs: Duration, goal: Option<f64>| Row {
         ours: show(times[0]),
         theirs: show(theirs),
         ratio: format!("{:.2} × the time", ratio(times[0], theirs)),
@@ -166,8 +170,8 @@ fn measure_in(field: &Field, place: &str, refs: usize) -> Vec<Row> {
         ..row
     };
     vec![
-        timed(row("time", "fetch --depth 1"), times[1], Some(GOAL)),
-        timed(row("time", "fetch --depth 1, then checkout"), times[2], None),
+        compare(row("time", "fetch --depth 1"), times[1], Some(GOAL)),
+        compare(row("time", "fetch --depth 1, then checkout"), times[2], None),
         Row {
             ours: format!("{our_bytes} B"),
             theirs: format!("{their_bytes} B"),
