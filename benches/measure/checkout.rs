@@ -4,14 +4,16 @@
 //! Ours also writes the files and checks every object; git only keeps its pack. What git needs to
 //! write the files too is shown for information.
 
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use git2::Oid;
+use git2::{Oid, Repository};
 
 use crate::child::{in_turns, quiet, version};
 use crate::http_git::{Behaviour, HttpGit};
-use crate::repositories::*;
+use crate::repositories::{Field, Item, RECORDED, checkout, file, tree, with, write_commit};
 use crate::scratch;
 use crate::table::{Row, median, print, ratio, show};
 
@@ -23,6 +25,10 @@ const GOAL: f64 = 1.1;
 /// A repository with a long history, whose pinned commit is the last but one.
 fn grow(field: &Field, name: &str, submodule: Option<(&str, Oid)>, refs: usize) -> Oid {
     let repository = field.repository(name);
+    // Loose objects would have to be deleted again, and ext4 is slow to make files where it has
+    // deleted many in the last minutes: whoever is measured then would pay for it.
+    let objects = repository.odb().unwrap();
+    let memory = objects.add_new_mempack_backend(1_000).unwrap();
     let mut state = name.bytes().map(u64::from).sum::<u64>();
     let mut line = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -39,8 +45,7 @@ fn grow(field: &Field, name: &str, submodule: Option<(&str, Oid)>, refs: usize) 
             tree(&repository, &items)
         })
         .collect();
-    let mut pinned = Oid::ZERO_SHA1;
-    let mut parent = Oid::ZERO_SHA1;
+    let (mut pinned, mut parent) = (None, None);
     let names: Vec<String> = (0..directories.len()).map(|index| format!("dir{index:02}")).collect();
     for number in 0..COMMITS {
         let mut items = Vec::new();
@@ -54,13 +59,23 @@ fn grow(field: &Field, name: &str, submodule: Option<(&str, Oid)>, refs: usize) 
             items.extend(names.iter().zip(&directories).map(|(name, id)| (name.as_str(), Item::Tree(*id))));
         }
         pinned = parent;
-        parent = commit_items(&repository, &items);
+        parent = Some(write_commit(&repository, tree(&repository, &items), pinned));
     }
-    for number in 0..refs {
-        repository.reference(&format!("refs/pull/{number}/head"), parent, true, "").unwrap();
+    let mut bytes = git2::Buf::new();
+    memory.dump(&repository, &mut bytes).unwrap();
+    let at_rest = Repository::open_bare(repository.path()).unwrap();
+    let objects = at_rest.odb().unwrap();
+    let mut pack = objects.packwriter().unwrap();
+    pack.write_all(&bytes).unwrap();
+    pack.commit().unwrap();
+    let (tip, pinned) = (parent.unwrap(), pinned.unwrap());
+    let mut lines = format!("# pack-refs with: peeled fully-peeled sorted \n{tip} refs/heads/main\n");
+    let mut names: Vec<String> = (0..refs).map(|number| format!("refs/pull/{number}/head")).collect();
+    names.sort();
+    for name in names {
+        writeln!(lines, "{tip} {name}").unwrap();
     }
-    git(repository.path(), &["repack", "-adq"]);
-    git(repository.path(), &["pack-refs", "--all"]);
+    std::fs::write(repository.path().join("packed-refs"), lines).unwrap();
     pinned
 }
 
@@ -72,32 +87,42 @@ fn git(directory: &Path, arguments: &[&str]) {
 
 pub fn measure() {
     let mut rows = Vec::new();
+    // Deleted when everything is measured.
+    let mut fields = Vec::new();
     for (place, name) in [(scratch(), "disk"), ("/dev/shm".into(), "memory file system")] {
         if place.is_dir() {
             for refs in [0, 5_000] {
-                rows.extend(measure_in(&place, name, refs));
+                let field = Field::new_in(&place);
+                rows.extend(measure_in(&field, name, refs));
+                fields.push(field);
             }
         }
     }
     print("checkout: three nested repositories of 5 000 commits each, over http", &rows);
 }
 
-fn measure_in(place: &Path, place_name: &str, refs: usize) -> Vec<Row> {
-    let field = Field::new_in(place);
-    let deep = grow(&field, "deep.git", None, refs);
-    let mid = grow(&field, "mid.git", Some(("deep.git", deep)), refs);
-    let top = grow(&field, "top.git", Some(("mid.git", mid)), refs);
+fn measure_in(field: &Field, place: &str, refs: usize) -> Vec<Row> {
+    let deep = grow(field, "deep.git", None, refs);
+    let mid = grow(field, "mid.git", Some(("deep.git", deep)), refs);
+    let top = grow(field, "top.git", Some(("mid.git", mid)), refs);
     let server =
         HttpGit::serve(Behaviour { root: field.path("pins/repositories"), any_commit: true, ..Behaviour::default() });
     let wanted = with(checkout(&server.url("top.git"), top), "sub", mid, RECORDED);
     let wanted = with(wanted, "sub/sub", deep, RECORDED);
     let all = [("top.git", top), ("mid.git", mid), ("deep.git", deep)];
     let transferred = || server.sent() + server.received();
-    let out = field.path("out");
+    let turn = std::cell::Cell::new(0);
+    // Nothing is deleted between turns, for the reason told in `grow`.
+    let fresh = || {
+        turn.set(turn.get() + 1);
+        let path = field.path(&format!("out/{}", turn.get()));
+        std::fs::create_dir(&path).unwrap();
+        path
+    };
 
     let (mut our_bytes, mut their_bytes) = (0, 0);
     let mut ours = || {
-        empty(&out);
+        let out = fresh();
         let before = transferred();
         let start = Instant::now();
         field.fetch_into(&wanted, &out.join("tree")).unwrap();
@@ -106,16 +131,18 @@ fn measure_in(place: &Path, place_name: &str, refs: usize) -> Vec<Row> {
         taken
     };
     let mut fetched = || {
-        empty(&out);
+        let out = fresh();
         let before = transferred();
         let start = Instant::now();
-        all.iter().for_each(|(name, id)| fetch_by_git(&server, &out.join(name), name, *id));
+        for (name, id) in all {
+            fetch_by_git(&server, &out.join(name), name, id);
+        }
         let taken = start.elapsed();
         their_bytes = transferred() - before;
         taken
     };
     let mut checked_out = || {
-        empty(&out);
+        let out = fresh();
         let start = Instant::now();
         for (name, id) in all {
             let path = out.join(name);
@@ -130,12 +157,12 @@ fn measure_in(place: &Path, place_name: &str, refs: usize) -> Vec<Row> {
     let times: Vec<Duration> = times.iter().map(|times| median(times)).collect();
     let git = version("git", &["--version"]).unwrap_or_default();
     let row = |what: &str, peer: &str| Row {
-        subject: format!("{what}, {refs} refs, {place_name}"),
+        subject: format!("{what}, {refs} refs, {place}"),
         peer: format!("{git}: {peer}"),
         n: ROUNDS,
         ..Row::default()
     };
-    let timed = |row: Row, theirs: Duration, goal: Option<f64>| Row {
+    let compare = |row: Row, theirs: Duration, goal: Option<f64>| Row {
         ours: show(times[0]),
         theirs: show(theirs),
         ratio: format!("{:.2} × the time", ratio(times[0], theirs)),
@@ -143,8 +170,8 @@ fn measure_in(place: &Path, place_name: &str, refs: usize) -> Vec<Row> {
         ..row
     };
     vec![
-        timed(row("time", "fetch --depth 1"), times[1], Some(GOAL)),
-        timed(row("time", "fetch --depth 1, then checkout"), times[2], None),
+        compare(row("time", "fetch --depth 1"), times[1], Some(GOAL)),
+        compare(row("time", "fetch --depth 1, then checkout"), times[2], None),
         Row {
             ours: format!("{our_bytes} B"),
             theirs: format!("{their_bytes} B"),
@@ -159,12 +186,6 @@ fn fetch_by_git(server: &HttpGit, into: &Path, name: &str, id: Oid) {
     std::fs::create_dir(into).unwrap();
     git(into, &["init", "-q", "--bare", "."]);
     git(into, &["fetch", "-q", "--depth", "1", &server.url(name), &id.to_string()]);
-}
-
-/// Not part of what is measured: what the turn before has left.
-fn empty(directory: &Path) {
-    std::fs::remove_dir_all(directory).unwrap();
-    std::fs::create_dir(directory).unwrap();
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far below the integers that a float holds exactly")]

@@ -1,5 +1,6 @@
 //! `build --dry-run` beside the dry runs of other programs that know steps and their order.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -101,8 +102,10 @@ fn write_makefile(plan: &Plan) -> String {
     let all: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
     let mut text = format!(".PHONY: all {0}\nall: {0}\n", all.join(" "));
     for step in &plan.steps {
-        text.push_str(&format!("{}:{}\n", step.id, needs(step)));
-        commands(step).iter().for_each(|command| text.push_str(&format!("\t{}\n", command.replace('$', "$$"))));
+        writeln!(text, "{}:{}", step.id, needs(step)).unwrap();
+        for command in commands(step) {
+            writeln!(text, "\t{}", command.replace('$', "$$")).unwrap();
+        }
     }
     text
 }
@@ -111,8 +114,10 @@ fn write_justfile(plan: &Plan) -> String {
     let all: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
     let mut text = format!("all: {}\n", all.join(" "));
     for step in &plan.steps {
-        text.push_str(&format!("{}:{}\n", step.id, needs(step)));
-        commands(step).iter().for_each(|command| text.push_str(&format!("    {}\n", command.replace("{{", "{{{{"))));
+        writeln!(text, "{}:{}", step.id, needs(step)).unwrap();
+        for command in commands(step) {
+            writeln!(text, "    {}", command.replace("{{", "{{{{")).unwrap();
+        }
     }
     text
 }

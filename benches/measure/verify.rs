@@ -123,7 +123,7 @@ fn deliver(name: &str, encoding: Encoding) -> Set {
         let target = directory.join(path.as_str());
         // The same bytes in every run, so what an earlier one left would do; this keeps it simple.
         std::fs::write(&source, content(number as u64 + 1)).unwrap();
-        let encoded = encode(&source, &target, encoding, 1, &Interrupt::default()).unwrap();
+        let encoded = encode(&source, &target, encoding, 2, &Interrupt::default()).unwrap();
         bytes += encoded.packed.size;
         entries.insert(path.clone(), Entry::new(&path, "weights", &encoded));
         files.push(target);
@@ -133,7 +133,7 @@ fn deliver(name: &str, encoding: Encoding) -> Set {
     Set { manifest, files, bytes }
 }
 
-/// Bytes of which six bits each are random, so that encoders find something to do.
+/// Bytes of which four bits each are random, so that encoders find something to do.
 fn content(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut bytes = Vec::with_capacity(MIB_EACH << 20);
@@ -141,7 +141,7 @@ fn content(seed: u64) -> Vec<u8> {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        bytes.extend(state.to_le_bytes().map(|byte| byte & 0x3f));
+        bytes.extend(state.to_le_bytes().map(|byte| byte & 0x0f));
     }
     bytes
 }

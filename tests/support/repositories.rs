@@ -48,15 +48,20 @@ pub fn tree(repository: &Repository, items: &[(&str, Item)]) -> Oid {
 
 /// Commits `tree` on top of `main`.
 pub fn commit(repository: &Repository, tree: Oid) -> Oid {
-    let author = Signature::new("A", "a@example.org", &Time::new(1_700_000_000, 0)).unwrap();
     let parent = repository.find_reference("refs/heads/main").ok().and_then(|main| main.peel_to_commit().ok());
-    let text = format!(
-        "tree {tree}\n{}author {author} 1700000000 +0000\ncommitter {author} 1700000000 +0000\n\nChange\n",
-        parent.map_or_else(String::new, |parent| format!("parent {}\n", parent.id()))
-    );
-    let id = repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap();
+    let id = write_commit(repository, tree, parent.map(|parent| parent.id()));
     repository.reference("refs/heads/main", id, true, "").unwrap();
     id
+}
+
+/// Writes a commit of `tree`, to which no branch leads.
+pub fn write_commit(repository: &Repository, tree: Oid, parent: Option<Oid>) -> Oid {
+    let author = Signature::new("A", "a@example.org", &Time::new(1_700_000_000, 0)).unwrap();
+    let text = format!(
+        "tree {tree}\n{}author {author} 1700000000 +0000\ncommitter {author} 1700000000 +0000\n\nChange\n",
+        parent.map_or_else(String::new, |parent| format!("parent {parent}\n"))
+    );
+    repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap()
 }
 
 pub fn commit_items(repository: &Repository, items: &[(&str, Item)]) -> Oid {
