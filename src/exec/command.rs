@@ -166,6 +166,8 @@ fn wait(expression: &duct::Expression, invocation: &Invocation, interrupt: &Inte
             if isolated {
                 isolation::take_network_away(command);
             }
+            // Last: a change of namespaces would make the kernel forget it.
+            isolation::bind_to_us(command);
             Ok(())
         })
         .start()?;
@@ -270,6 +272,15 @@ mod isolation {
         Ok(())
     }
 
+    /// Lets the child be killed when we are, by a signal that nobody can catch: it would go on writing
+    /// where a resumed build begins the same step anew.
+    #[expect(unsafe_code, reason = "there is no safe way to act between fork and exec")]
+    pub(super) fn bind_to_us(command: &mut Command) {
+        let bind = || Ok(rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?);
+        // SAFETY: the closure makes one system call; it neither allocates nor takes a lock.
+        unsafe { command.pre_exec(bind) };
+    }
+
     #[expect(clippy::disallowed_methods, reason = "this file is the one that spawns")]
     pub(super) fn probe() -> bool {
         let mut command = Command::new("/bin/true");
@@ -282,6 +293,7 @@ mod isolation {
 #[cfg(not(target_os = "linux"))]
 mod isolation {
     pub(super) fn take_network_away(_: &mut std::process::Command) {}
+    pub(super) fn bind_to_us(_: &mut std::process::Command) {}
     pub(super) fn probe() -> bool {
         false
     }
