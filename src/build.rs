@@ -11,14 +11,14 @@ use crate::error::{Class, Fault, Result};
 use crate::exec::{self, Limits, Observe, Run, environment, package, perform::Performer};
 use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
-use crate::journal::{self, Entry, Journal, Record, RunRecord};
+use crate::journal::{self, Entry, Journal, Outcome, Record, RunRecord};
 use crate::key::Decision;
 use crate::manifest::{self, Entries};
 use crate::pins::{self, PinsError, Platform};
 use crate::plan::Plan;
 use crate::recipe::{self, AnyPins};
 use crate::settings::Settings;
-use crate::step::{Action, StepId};
+use crate::step::{Action, Step, StepId};
 use crate::workspace::{self, Workspace, check_space};
 
 /// A pins file with its plan.
@@ -261,5 +261,6 @@ pub fn forecast(prepared: &Prepared, root: &Path, interrupt: &Interrupt) -> Resu
 
 /// MiB of disk that the steps without a finished record are expected to need.
 fn disk_estimate(plan: &Plan, earlier: &BTreeMap<StepId, Record>) -> u64 {
-    plan.steps.iter().filter(|step| !earlier.contains_key(&step.id)).map(|step| u64::from(step.cost.disk_mib)).sum()
+    let finished = |step: &Step| earlier.get(&step.id).is_some_and(|record| record.outcome == Outcome::Done);
+    plan.steps.iter().filter(|step| !finished(step)).map(|step| u64::from(step.cost.disk_mib)).sum()
 }

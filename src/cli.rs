@@ -16,6 +16,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use crate::error::{Class, Result};
+use crate::exec::environment;
 use crate::interrupt::Interrupt;
 use crate::ui::{self, Format, LogFormat, ProgressMode, Terminal};
 
@@ -102,6 +103,7 @@ impl Context {
 
 /// Parses the command line, does what it says, and gives the exit code.
 pub fn main() -> ExitCode {
+    environment::remember_caller();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_command_line(&error),

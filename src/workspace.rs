@@ -21,8 +21,16 @@ pub struct Workspace {
     root: PathBuf,
     /// How many runs there have been, this one included.
     run: u32,
-    /// Held, not read: the lock ends with the process, however it ends.
-    _lock: File,
+    /// The lock ends with the process, however that ends.
+    lock: File,
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        // Closing would not do: a child that another thread has just forked holds the file open until
+        // it becomes its program.
+        let _ = self.lock.unlock();
+    }
 }
 
 /// The file that marks a directory as a workspace, and that is locked. It holds the number of runs.
@@ -56,7 +64,7 @@ impl Workspace {
     fn lock(root: &Path) -> Result<Self, WorkspaceError> {
         let mut lock = take_lock(root)?;
         let run = count_run(&mut lock).map_err(|source| WorkspaceError::Io { path: root.join(LOCK), source })?;
-        Ok(Self { root: root.to_owned(), run, _lock: lock })
+        Ok(Self { root: root.to_owned(), run, lock })
     }
 
     /// Its directory.

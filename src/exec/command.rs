@@ -248,12 +248,7 @@ mod child {
         let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
         let uid_map = format!("{uid} {uid} 1");
         let gid_map = format!("{gid} {gid} 1");
-        let act = move || {
-            // The kernel sends it when the thread that forked is gone; that thread waits for the child.
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            if !isolated {
-                return Ok(());
-            }
+        let leave_network = move || -> io::Result<()> {
             // SAFETY: a network namespace shares no memory or file descriptor with its parent.
             if uid == 0 && unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.is_ok() {
                 return Ok(());
@@ -263,6 +258,14 @@ mod child {
             write_to(c"/proc/self/setgroups", b"deny")?;
             write_to(c"/proc/self/uid_map", uid_map.as_bytes())?;
             write_to(c"/proc/self/gid_map", gid_map.as_bytes())
+        };
+        let act = move || {
+            if isolated {
+                leave_network()?;
+            }
+            // Last, because new credentials make the kernel forget it. The signal comes when the thread
+            // that forked is gone; that thread waits for the child.
+            Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
         };
         // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
         unsafe { command.pre_exec(act) };

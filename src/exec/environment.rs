@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Variables with the same value on every machine. They are part of every step's key.
 ///
@@ -58,6 +59,16 @@ const PASSED_THROUGH: [&str; 33] = [
     "npm_config_cafile",
 ];
 
+/// What there was of these when the program began. libgit2's set-up puts `SSL_CERT_FILE` and
+/// `SSL_CERT_DIR` into our own environment, and those are not the caller's.
+static CALLER: LazyLock<BTreeMap<&str, OsString>> =
+    LazyLock::new(|| PASSED_THROUGH.iter().filter_map(|&name| Some((name, env::var_os(name)?))).collect());
+
+/// Remembers the caller's environment as it is now.
+pub fn remember_caller() {
+    LazyLock::force(&CALLER);
+}
+
 /// The constant part of the base, as it enters step keys.
 pub fn constant() -> BTreeMap<String, String> {
     CONSTANT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -65,7 +76,7 @@ pub fn constant() -> BTreeMap<String, String> {
 
 /// Names of the variables that steps with network get from the caller.
 pub fn passed_through() -> Vec<String> {
-    PASSED_THROUGH.iter().filter(|name| env::var_os(name).is_some()).map(|name| (*name).to_owned()).collect()
+    CALLER.keys().map(|&name| name.to_owned()).collect()
 }
 
 /// The whole environment of a step's commands, without the step's own variables.
@@ -83,8 +94,7 @@ pub fn base(scratch: &Path, path: OsString, network: bool) -> BTreeMap<String, O
     environment.insert("HOME".to_owned(), home.into());
     environment.insert("PATH".to_owned(), path);
     if network {
-        let kept = PASSED_THROUGH.iter().filter_map(|name| Some(((*name).to_owned(), env::var_os(name)?)));
-        environment.extend(kept);
+        environment.extend(CALLER.iter().map(|(&name, value)| (name.to_owned(), value.clone())));
         add_user_configuration(&mut environment);
     }
     environment

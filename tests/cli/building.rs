@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::env::TestEnv;
+use crate::env::{TestEnv, build_arguments};
 use crate::mini::mini;
 
 #[test]
@@ -186,7 +186,29 @@ fn the_environment_of_a_command_is_scrubbed_and_private() {
     // A step with network gets what the network needs, and its name is recorded.
     env.build(&["-w", &env.text("second")]).code(0);
     let journal = env.read("second/journal.jsonl");
-    assert!(journal.lines().next().unwrap().contains(r#""passed_through":["HTTPS_PROXY""#), "{journal}");
+    assert!(journal.lines().next().unwrap().contains(r#""passed_through":["HTTPS_PROXY"]"#), "{journal}");
+}
+
+#[test]
+fn the_callers_umask_does_not_show() {
+    let env = mini();
+    env.build(&["-w", &env.text("usual")]).code(0);
+    let arguments = build_arguments(&["-w"]).join(" ");
+    let program = env!("CARGO_BIN_EXE_rebuild-model");
+    let command = env.command(&[]);
+    let umask = duct::cmd!("/bin/sh", "-c", format!("umask 077; exec {program} {arguments} {}", env.text("private")));
+    let variables = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    let directory = command.get_current_dir().unwrap().to_owned();
+    umask.dir(directory).full_env(variables).stdout_null().run().unwrap();
+    let outputs = |place: &str| {
+        let text = env.read(&format!("{place}/journal.jsonl"));
+        let entries = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        entries
+            .filter(|entry| entry["step"].is_object())
+            .map(|entry| (entry["step"]["step"].to_string(), entry["step"]["outputs"].to_string()))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert_eq!(outputs("usual"), outputs("private"));
 }
 
 #[test]

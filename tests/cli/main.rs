@@ -2,6 +2,7 @@
 
 mod building;
 mod env;
+mod fetching;
 mod locking;
 mod mini;
 mod planning;

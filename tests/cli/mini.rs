@@ -72,7 +72,7 @@ const CXX: &str = r#"case "$1" in --version) echo 'c++ (GCC) 12.2.0'; exit;; esa
 while [ $# -gt 0 ]; do case "$1" in -o) out=$2;; esac; shift; done
 cp LIBRARY "$out""#;
 
-const UV: &str = r#"case "$1" in --version) echo 'uv 0.9.1'; exit;; esac
+pub const UV: &str = r#"case "$1" in --version) echo 'uv 0.9.1'; exit;; esac
 # work
 case "$1" in venv)
   for out in "$@"; do :; done
@@ -255,7 +255,7 @@ fn zip(members: &[(&str, &str)]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-fn tgz(name: &str, content: &str) -> Vec<u8> {
+pub fn tgz(name: &str, content: &str) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.set_mode(0o755);
     header.set_size(content.len() as u64);

@@ -65,6 +65,41 @@ fn progress_is_lines_where_there_is_no_terminal() {
     assert_eq!(lines(&["--progress", "none"]), "");
 }
 
+/// What the program shows on a terminal, which util-linux's `script` pretends to be.
+fn on_a_terminal(env: &TestEnv, arguments: &str) -> Option<String> {
+    let script = which::which("script").ok()?;
+    let program = env!("CARGO_BIN_EXE_rebuild-model");
+    let command = env.command(&[]);
+    let variables = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    let shell = [("SHELL".into(), "/bin/sh".into()), ("TERM".into(), "xterm".into())];
+    let typed = format!("{program} {arguments}");
+    let ran = duct::cmd!(script, "-qec", typed, "/dev/null")
+        .dir(command.get_current_dir()?)
+        .full_env(variables.chain(shell))
+        .stdin_null()
+        .stdout_capture()
+        .unchecked()
+        .run()
+        .unwrap();
+    Some(String::from_utf8_lossy(&ran.stdout).into_owned())
+}
+
+#[test]
+fn a_terminal_gets_bars_and_colours_unless_told_otherwise() {
+    let mut env = mini();
+    let Some(shown) = on_a_terminal(&env, "plan --pins none.toml") else { return };
+    assert!(shown.contains("\x1b[31;1merror\x1b[0m: cannot read"), "{shown}");
+    let build = |more: &str| format!("build --offline --vendor ../vendor {more}");
+    let shown = on_a_terminal(&env, &build("")).unwrap();
+    assert!(shown.contains("/23 steps") && shown.contains("23 of 23 steps in"), "{shown}");
+    assert!(!shown.contains(": done in"), "{shown}");
+    let shown = on_a_terminal(&env, &build("--resume --progress plain")).unwrap();
+    assert!(shown.contains("[23/23]") && !shown.contains('\x1b'), "{shown}");
+    env.set("NO_COLOR", "1");
+    let shown = on_a_terminal(&env, "plan --pins none.toml").unwrap();
+    assert!(shown.contains("error: cannot read") && !shown.contains('\x1b'), "{shown}");
+}
+
 #[test]
 fn log_lines_can_be_json() {
     let mut env = mini();
