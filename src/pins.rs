@@ -11,6 +11,7 @@ mod tool;
 pub use check::{PinsError, parse};
 pub use source::{
     Archive, FileSource, GitSource, Images, PackageFile, PackageSource, PatchPin, PythonPins, Registry, Submodule,
+    WheelPin,
 };
 pub use text::{Commit, NOT_RECORDED, Name, Platform, Recorded, RelativePath};
 pub use tool::{ToolPin, Version, VersionRange};

@@ -125,6 +125,16 @@ pub enum PlanError {
         /// The table.
         pin: String,
     },
+    /// Parameters that parse and do not go together.
+    #[error("[recipe.{recipe}] {key}: {reason}")]
+    Parameter {
+        /// The recipe.
+        recipe: Name,
+        /// The parameter.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A recipe wrote something that is not a template, a path or an id.
     #[error("recipe {recipe}: {reason}")]
     Malformed {

@@ -3,6 +3,8 @@
 //! A new recipe is one file below this module and one line in [`Recipe`].
 
 mod draft;
+mod mlc_webgpu;
+mod parts;
 mod tvm_webgpu;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,8 @@ use draft::Draft;
 pub enum Recipe {
     /// A WebGPU model library from the sources and the compiler of the apache-tvm wheel.
     TvmWebgpu(tvm_webgpu::Parameters),
+    /// WebGPU model libraries compiled by MLC-LLM, with the browser module that runs them.
+    MlcWebgpu(mlc_webgpu::Parameters),
 }
 
 /// A pins file for any recipe.
@@ -28,6 +32,7 @@ impl Recipe {
     pub fn name(&self) -> &'static str {
         match self {
             Self::TvmWebgpu(_) => "tvm-webgpu",
+            Self::MlcWebgpu(_) => "mlc-webgpu",
         }
     }
 }
@@ -37,6 +42,7 @@ pub fn plan(pins: &AnyPins, platform: &Platform) -> Result<Plan, PlanError> {
     let mut draft = Draft::new(pins, platform)?;
     match &pins.recipe {
         Recipe::TvmWebgpu(parameters) => tvm_webgpu::add_steps(&mut draft, parameters)?,
+        Recipe::MlcWebgpu(parameters) => mlc_webgpu::add_steps(&mut draft, parameters)?,
     }
     draft.finish()
 }

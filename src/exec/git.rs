@@ -171,6 +171,8 @@ struct Visit<'a> {
 struct Link<'a> {
     /// Its path in its parent.
     path: String,
+    /// What its parent records.
+    commit: Commit,
     pin: &'a SubmoduleCheckout,
     /// From the pin or from `.gitmodules`; only where it is needed.
     url: Option<String>,
@@ -272,12 +274,14 @@ impl Run<'_> {
                 let url = modules.url(path).map(str::to_owned);
                 return Err(GitError::Unpinned { path: shown, pin: full, commit: found.clone(), url });
             };
-            if pin.recorded != *found {
+            if let Some(expected) = pin.recorded.known()
+                && expected != found
+            {
                 return Err(GitError::LinkMoved {
                     path: shown,
                     parent: visit.url.clone(),
                     commit: visit.commit.clone(),
-                    expected: pin.recorded.clone(),
+                    expected: expected.clone(),
                     found: found.clone(),
                 });
             }
@@ -286,7 +290,7 @@ impl Run<'_> {
                 Take::Recorded { url: None } => Some(submodules::resolve_url(&visit.url, &modules, path, &shown)?),
                 Take::Override(_) | Take::Nothing => None,
             };
-            links.push(Link { path: path.clone(), pin, url });
+            links.push(Link { path: path.clone(), commit: found.clone(), pin, url });
         }
         self.check_pins(visit, &links)?;
         Ok(links)
@@ -360,7 +364,7 @@ impl Run<'_> {
                     path: join_path(&parent.path, &link.path),
                     prefix: parent.prefix,
                     url: url.clone(),
-                    commit: link.pin.recorded.clone(),
+                    commit: link.commit.clone(),
                     tree: None,
                 },
                 &into,

@@ -48,7 +48,8 @@ impl Perform for Performer<'_> {
                 let wheels = registry::fetch_wheels(fetch, &programs(place)?, &out, context)?;
                 // A copy, so that the step that installs them is given what was read here.
                 let text = local::read("requirements", self.directory, fetch.requirements.as_str(), &fetch.sha256)?;
-                write(&out.join("requirements.txt"), &text)?;
+                let text = registry::with_wheels(String::from_utf8_lossy(&text).into_owned(), fetch);
+                write(&out.join("requirements.txt"), text.as_bytes())?;
                 Ok(json!({ "files": wheels.iter().map(describe).collect::<Vec<_>>() }))
             })?,
             Action::Unpack(unpack) => {

@@ -11,6 +11,7 @@ pub use requirements::{Requirement, RequirementsError};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -111,7 +112,7 @@ pub fn fetch_wheels(
     admit_wheels(&directory, &listed, spec, into, context)
 }
 
-/// The requirements, once the file is the pinned one.
+/// The requirements, once the file is the pinned one, and the wheels that are pinned beside it.
 fn read_requirements(spec: &FetchWheels, context: &InputContext) -> Result<Vec<Requirement>, InputError> {
     let path = context.pins_directory.join(spec.requirements.as_str());
     let what = spec.requirements.to_string();
@@ -124,7 +125,19 @@ fn read_requirements(spec: &FetchWheels, context: &InputContext) -> Result<Vec<R
     }
     wanted.inspect(&path, from)?;
     let text = std::fs::read_to_string(&path).map_err(|source| InputError::Read { path: path.clone(), source })?;
-    requirements::parse(&text).map_err(|source| InputError::Requirements { path, source })
+    // pip and uv install nothing without its hash, so this cannot be found out on the way.
+    if let Some((name, pin)) = spec.wheels.iter().find(|(_, pin)| pin.sha256.known().is_none()) {
+        return Err(InputError::NotRecorded { what: format!("wheel {name} {}", pin.version) });
+    }
+    requirements::parse(&with_wheels(text, spec)).map_err(|source| InputError::Requirements { path, source })
+}
+
+/// `text`, a requirements file, with the wheels that are pinned beside it.
+pub fn with_wheels(mut text: String, spec: &FetchWheels) -> String {
+    for (name, pin) in &spec.wheels {
+        let _ = write!(text, "\n{name}=={} --hash=sha256:{}\n", pin.version, pin.sha256);
+    }
+    text
 }
 
 /// Copies the wheels that the store has to where pip can find them, and gives their digests.

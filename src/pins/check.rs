@@ -184,10 +184,13 @@ fn find_bad_file<R>(pins: &Pins<R>) -> Found {
 fn find_bad_patch<R>(pins: &Pins<R>) -> Found {
     for (name, patch) in &pins.patch {
         let target = patch.target.get_ref();
-        if !pins.git.contains_key(target) && !pins.package.contains_key(target) {
+        let wheel = pins.python.as_ref().is_some_and(|python| python.wheels.contains_key(target));
+        if !wheel && !pins.git.contains_key(target) && !pins.package.contains_key(target) {
             return Some((
                 Some(patch.target.span()),
-                format!("[patch.{name}]: there is no [git.{target}] and no [package.{target}]"),
+                format!(
+                    "[patch.{name}]: there is no [git.{target}], no [package.{target}] and no wheel `{target}` in [python.wheels]"
+                ),
             ));
         }
         if let Some((path, _)) = patch.images.iter().find(|(_, images)| {

@@ -28,7 +28,7 @@ pub struct GitSource {
 #[serde(deny_unknown_fields)]
 pub struct Submodule {
     /// The commit that the parent records (its gitlink).
-    pub commit: Commit,
+    pub commit: Recorded<Commit>,
     /// Where to get it instead of the url in `.gitmodules`.
     pub url: Option<String>,
     /// The `[git.<name>]` source whose commit stands there instead of the recorded one.
@@ -126,6 +126,20 @@ pub struct PythonPins {
     /// A requirements file with a hash for every requirement, relative to the pins file.
     pub requirements: RelativePath,
     /// Its digest.
+    pub sha256: Recorded<Digest>,
+    /// Wheels beyond those of the requirements file, by the package's name: what belongs to the
+    /// build's own pins rather than to a resolver's list.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wheels: BTreeMap<Name, WheelPin>,
+}
+
+/// One wheel of `[python.wheels]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WheelPin {
+    /// The exact version.
+    pub version: String,
+    /// The digest of the wheel.
     pub sha256: Recorded<Digest>,
 }
 

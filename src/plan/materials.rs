@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::Plan;
-use crate::pins::{Registry, RelativePath};
+use crate::pins::{Commit, Recorded, Registry, RelativePath};
 use crate::step::{Action, Checkout, FileOrigin, Take};
 
 /// One pinned input. Field names follow SLSA's `resolvedDependencies` where they have a counterpart.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Material {
-    /// `git`, `submodule`, `pypi`, `npm`, `file`, `requirements`, `patch` or `tool`.
+    /// `git`, `submodule`, `pypi`, `npm`, `file`, `requirements`, `wheel`, `patch` or `tool`.
     pub kind: &'static str,
     /// What it is called in the plan.
     pub name: String,
@@ -47,6 +47,10 @@ pub fn materials(plan: &Plan) -> Vec<Material> {
             }
             Action::FetchWheels(fetch) => {
                 add(&mut found, "requirements", id, format!("./{}", fetch.requirements), sha256(&fetch.sha256), None);
+                for (name, pin) in &fetch.wheels {
+                    let uri = format!("pkg:pypi/{name}@{}", pin.version);
+                    add(&mut found, "wheel", name.as_str(), uri, sha256(&pin.sha256), None);
+                }
             }
             Action::Patch(patch) => {
                 for file in &patch.patches {
@@ -80,6 +84,10 @@ fn sha256(recorded: &impl std::fmt::Display) -> String {
     }
 }
 
+fn git_commit(recorded: &Recorded<Commit>) -> String {
+    recorded.known().map_or_else(|| recorded.to_string(), |commit| format!("gitCommit:{commit}"))
+}
+
 fn add(found: &mut Vec<Material>, kind: &'static str, name: &str, uri: String, digest: String, size: Option<u64>) {
     let material = Material { kind, name: name.to_owned(), uri, digest, size };
     if !found.contains(&material) {
@@ -102,22 +110,17 @@ fn add_checkout(
         match &submodule.take {
             Take::Recorded { url } => {
                 let uri = url.clone().unwrap_or_else(|| "as .gitmodules says".to_owned());
-                add(found, "submodule", &place, uri, format!("gitCommit:{}", submodule.recorded), None);
+                add(found, "submodule", &place, uri, git_commit(&submodule.recorded), None);
             }
             // The replaced commit is checked too: the override was decided against that one.
             Take::Override(other) => {
                 let uri = format!("replaced by {}", other.url);
-                add(found, "submodule", &place, uri, format!("gitCommit:{}", submodule.recorded), None);
+                add(found, "submodule", &place, uri, git_commit(&submodule.recorded), None);
                 add_checkout(found, &shown, "override", Some(path), other);
             }
-            Take::Nothing => add(
-                found,
-                "submodule",
-                &place,
-                "left empty".to_owned(),
-                format!("gitCommit:{}", submodule.recorded),
-                None,
-            ),
+            Take::Nothing => {
+                add(found, "submodule", &place, "left empty".to_owned(), git_commit(&submodule.recorded), None);
+            }
         }
     }
 }

@@ -1,5 +1,9 @@
 //! What recipes are written with: steps for each kind of pin, and a short way to write a command step.
 
+mod run;
+
+pub(super) use run::RunDraft;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::AnyPins;
@@ -7,7 +11,7 @@ use crate::pins::{GitSource, Name, PackageFile, PackageSource, Platform, Relativ
 use crate::plan::{Plan, PlanError, PlannedTool, ProvidedTool, first_part};
 use crate::step::{
     Action, ArtifactSpec, CheckSymbols, Checkout, Collect, Copy, Cost, FetchFile, FetchGit, FetchPackage, FetchWheels,
-    FileOrigin, OutputRef, Package, Patch, PatchFile, Reference, Run, Step, SubmoduleCheckout, Take, Template, Unpack,
+    FileOrigin, OutputRef, Package, Patch, PatchFile, Reference, Step, SubmoduleCheckout, Take, Template, Unpack,
 };
 
 /// Steps in the making.
@@ -169,11 +173,46 @@ impl<'a> Draft<'a> {
         self.add(id, "unpack it", Action::Unpack(unpack), &["tree"], false, cost(2, 64, 256))
     }
 
+    /// A step `<name>` that obtains `[file.<name>]`, once, and the template of the file.
+    pub(super) fn file(&mut self, name: &str) -> Result<String> {
+        let pinned = self.pins.file.get(name).ok_or_else(|| self.missing(format!("file.{name}")))?;
+        let (from, place) = match (&pinned.url, &pinned.path) {
+            (Some(url), _) => (FileOrigin::Url(url.clone()), url.as_str()),
+            (None, Some(path)) => (FileOrigin::Path(path.clone()), path.as_str()),
+            (None, None) => return Err(self.missing(format!("file.{name}"))),
+        };
+        let file = place.rsplit('/').next().unwrap_or(place).to_owned();
+        let template = format!("${{step:{name}/{file}}}");
+        if self.used.insert(format!("file.{name}")) {
+            let title = format!("obtain {file}");
+            let fetch = FetchFile { name: file.clone(), from, sha256: pinned.sha256, size: pinned.size };
+            self.add(name, &title, Action::FetchFile(fetch), &[&file], pinned.url.is_some(), SMALL)?;
+        }
+        Ok(template)
+    }
+
+    /// The version of a wheel of `[python.wheels]`.
+    pub(super) fn wheel_version(&self, name: &str) -> Result<&'a str> {
+        let wheel = self.pins.python.as_ref().and_then(|python| python.wheels.get(name));
+        wheel.map(|wheel| wheel.version.as_str()).ok_or_else(|| self.missing(format!("python.wheels.{name}")))
+    }
+
+    /// A parameter that goes with another one in no way.
+    pub(super) fn bad_parameter(&self, key: &str, reason: String) -> PlanError {
+        PlanError::Parameter { recipe: self.recipe.clone(), key: key.to_owned(), reason }
+    }
+
+    /// Whether the plan is for macOS.
+    pub(super) fn is_macos(&self) -> bool {
+        self.platform.as_str().starts_with("macos-")
+    }
+
     /// A step that obtains the wheels of `[python]`'s requirements; its outputs are `wheels` and a
     /// copy of `requirements.txt`.
     pub(super) fn wheels(&mut self, id: &str, cost: Cost) -> Result<()> {
         let python = self.pins.python.as_ref().ok_or_else(|| self.missing("python".into()))?;
-        let fetch = FetchWheels { requirements: python.requirements.clone(), sha256: python.sha256 };
+        let (requirements, wheels) = (python.requirements.clone(), python.wheels.clone());
+        let fetch = FetchWheels { requirements, sha256: python.sha256, wheels };
         let outputs = ["requirements.txt", "wheels"];
         self.add(id, "obtain the wheels of the Python environment", Action::FetchWheels(fetch), &outputs, true, cost)
     }
@@ -243,15 +282,7 @@ impl<'a> Draft<'a> {
 
     /// Begins a step that runs commands.
     pub(super) fn run(&mut self, id: &str, title: &str) -> RunDraft<'_, 'a> {
-        RunDraft {
-            draft: self,
-            id: id.to_owned(),
-            title: title.to_owned(),
-            commands: Vec::new(),
-            directory: "${tmp}".to_owned(),
-            environment: BTreeMap::new(),
-            after: Vec::new(),
-        }
+        RunDraft::new(self, id, title)
     }
 
     fn add(
@@ -308,73 +339,6 @@ impl<'a> Draft<'a> {
 
     fn missing(&self, wanted: String) -> PlanError {
         PlanError::MissingPin { recipe: self.recipe.clone(), wanted }
-    }
-}
-
-/// A step that runs commands, in the making.
-pub(super) struct RunDraft<'d, 'a> {
-    draft: &'d mut Draft<'a>,
-    id: String,
-    title: String,
-    commands: Vec<Vec<String>>,
-    directory: String,
-    environment: BTreeMap<String, String>,
-    after: Vec<(String, String)>,
-}
-
-impl RunDraft<'_, '_> {
-    /// One more command: program and arguments as templates.
-    pub(super) fn command(mut self, words: &[&str]) -> Self {
-        self.commands.push(words.iter().map(|&word| word.to_owned()).collect());
-        self
-    }
-
-    /// The working directory; the scratch directory unless said otherwise.
-    pub(super) fn directory(mut self, directory: &str) -> Self {
-        directory.clone_into(&mut self.directory);
-        self
-    }
-
-    /// Waits for an output that no template names.
-    pub(super) fn after(mut self, step: &str, output: &str) -> Self {
-        self.after.push((step.to_owned(), output.to_owned()));
-        self
-    }
-
-    /// One more environment variable.
-    pub(super) fn env(mut self, name: &str, value: &str) -> Self {
-        self.environment.insert(name.to_owned(), value.to_owned());
-        self
-    }
-
-    /// Adds the step.
-    pub(super) fn makes(self, outputs: &[&str], cost: Cost) -> Result<()> {
-        let draft = self.draft;
-        let mut commands = Vec::new();
-        for words in &self.commands {
-            commands.push(words.iter().map(|word| draft.template(word)).collect::<Result<Vec<_>>>()?);
-        }
-        let mut environment = BTreeMap::new();
-        for (name, value) in self.environment {
-            let value = draft.template(&value)?;
-            environment.insert(name, value);
-        }
-        let mut inputs = Vec::new();
-        for (step, output) in self.after {
-            inputs.push(OutputRef { step: draft.id(&step)?, output });
-        }
-        let step = Step {
-            id: draft.id(&self.id)?,
-            title: self.title,
-            action: Action::Run(Run { commands, directory: draft.template(&self.directory)? }),
-            inputs,
-            outputs: outputs.iter().map(|&output| output.to_owned()).collect(),
-            environment,
-            network: false,
-            cost,
-        };
-        draft.push(step);
-        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Template;
 use crate::digest::Digest;
-use crate::pins::{Commit, Encoding, Images, Name, Recorded, Registry, RelativePath};
+use crate::pins::{Commit, Encoding, Images, Name, Recorded, Registry, RelativePath, WheelPin};
 
 /// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub struct Checkout {
 #[serde(deny_unknown_fields)]
 pub struct SubmoduleCheckout {
     /// The commit that the parent must record.
-    pub recorded: Commit,
+    pub recorded: Recorded<Commit>,
     /// What is put there.
     pub take: Take,
 }
@@ -124,7 +124,7 @@ pub struct FetchPackage {
     pub size: Option<u64>,
 }
 
-/// See [`Action::FetchWheels`]. Outputs: the directory `wheels`, and `requirements.txt` as it was read.
+/// See [`Action::FetchWheels`]. Outputs: the directory `wheels`, and `requirements.txt` with all that is required.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FetchWheels {
@@ -132,6 +132,8 @@ pub struct FetchWheels {
     pub requirements: RelativePath,
     /// Its digest.
     pub sha256: Recorded<Digest>,
+    /// Wheels beyond those that it lists.
+    pub wheels: BTreeMap<Name, WheelPin>,
 }
 
 /// See [`Action::Unpack`]. Output: `tree`.
@@ -289,15 +291,33 @@ impl Action {
         match self {
             Self::FetchFile(fetch) => unless_known(&fetch.sha256, &fetch.name),
             Self::FetchPackage(fetch) => unless_known(&fetch.sha256, fetch.file.as_str()),
-            Self::FetchWheels(fetch) => unless_known(&fetch.sha256, fetch.requirements.as_str()),
+            Self::FetchWheels(fetch) => {
+                let wheels = fetch.wheels.iter();
+                let wheels =
+                    wheels.flat_map(|(name, pin)| unless_known(&pin.sha256, &format!("{name} {}", pin.version)));
+                unless_known(&fetch.sha256, fetch.requirements.as_str()).into_iter().chain(wheels).collect()
+            }
+            Self::FetchGit(fetch) => fetch.checkout.unrecorded(""),
             Self::Patch(patch) => patch.patches.iter().flat_map(PatchFile::unrecorded).collect(),
-            Self::FetchGit(_)
-            | Self::Unpack(_)
-            | Self::Collect(_)
-            | Self::Run(_)
-            | Self::CheckSymbols(_)
-            | Self::Package(_) => Vec::new(),
+            Self::Unpack(_) | Self::Collect(_) | Self::Run(_) | Self::CheckSymbols(_) | Self::Package(_) => Vec::new(),
         }
+    }
+}
+
+impl Checkout {
+    /// Paths, below `place`, of the submodules of which nobody recorded the commit.
+    fn unrecorded(&self, place: &str) -> Vec<String> {
+        let mut paths = Vec::new();
+        for (path, submodule) in &self.submodules {
+            let path = format!("{place}{path}");
+            if let Take::Override(checkout) = &submodule.take {
+                paths.extend(checkout.unrecorded(&format!("{path}/")));
+            }
+            if submodule.recorded.known().is_none() {
+                paths.push(format!("the commit of {path}"));
+            }
+        }
+        paths
     }
 }
 

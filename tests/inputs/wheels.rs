@@ -25,6 +25,7 @@ fn requirements(desk: &Desk, text: &str) -> FetchWheels {
     FetchWheels {
         requirements: "requirements.txt".parse().unwrap(),
         sha256: Recorded::Known(Digest::of(text.as_bytes())),
+        wheels: std::collections::BTreeMap::new(),
     }
 }
 

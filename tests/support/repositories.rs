@@ -78,7 +78,10 @@ pub fn checkout(url: &str, commit: Oid) -> Checkout {
 
 /// Adds a pin of a submodule.
 pub fn with(mut checkout: Checkout, path: &str, recorded: Oid, take: Take) -> Checkout {
-    checkout.submodules.insert(path.parse().unwrap(), SubmoduleCheckout { recorded: pin(recorded), take });
+    checkout.submodules.insert(
+        path.parse().unwrap(),
+        SubmoduleCheckout { recorded: rebuild_model::pins::Recorded::Known(pin(recorded)), take },
+    );
     checkout
 }
 
