@@ -73,7 +73,7 @@ fn record_unknown_builds_the_same_and_says_what_it_found() {
     let (env, _) = unrecorded();
     let refused = env.run(&["build", "--progress", "none"]).code(5);
     assert_snapshot!(refused.stderr, @r#"
-    error: 6 inputs have no recorded digest: wheels (requirements.txt), fetch-apache-tvm (apache_tvm-1.0-py3-none-any.whl), fetch-apache-tvm-ffi (apache_tvm_ffi-1.0-py3-none-any.whl), fetch-esbuild (linux-x64-1.0.0.tgz), patched (patches/two.patch), patched (patches/two.patch: tvm/web/src/index.ts)
+    error: 6 inputs have no recorded digest: wheels (requirements.txt), fetch-apache-tvm (apache_tvm-1.0-py3-none-any.whl), fetch-apache-tvm-ffi (apache_tvm_ffi-1.0-py3-none-any.whl), patched (patches/two.patch), patched (patches/two.patch: tvm/web/src/index.ts), fetch-esbuild (linux-x64-1.0.0.tgz)
     hint: `rebuild-model pins lock` records them; --record-unknown builds with whatever is found and says so
     "#);
     env.run(&["build", "--progress", "none", "--record-unknown", "--vendor", "../vendor"]).code(0);

@@ -37,7 +37,7 @@ fn an_unknown_key_is_shown_where_it_stands() {
       |
     4 | [recipe.tvm]
       |         ^^^
-    unknown variant `tvm`, expected `tvm-webgpu`
+    unknown variant `tvm`, expected `tvm-webgpu` or `mlc-webgpu`
     "#);
 }
 
@@ -202,7 +202,7 @@ fn levels_and_targets_and_images_make_sense() {
        |
     43 | target = "apache"
        |          ^^^^^^^^
-    [patch.two]: there is no [git.apache] and no [package.apache]
+    [patch.two]: there is no [git.apache], no [package.apache] and no wheel `apache` in [python.wheels]
     "#);
     assert_snapshot!(refused("file = \"linux-x64-1.0.0.tgz\"", "path = \"linux-x64-1.0.0.tgz\""), @r#"
     error: pins.toml is not valid

@@ -2,7 +2,6 @@
 
 use std::process::Child;
 
-use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::env::{TestEnv, build_arguments, is_gone};
@@ -62,12 +61,10 @@ fn an_interrupt_ends_every_child_and_the_build_can_go_on() {
         let child = begun(&env);
         signal(&child, wanted);
         let ran = env.ran(child.wait_with_output().unwrap()).code(10);
-        insta::allow_duplicates! {
-            assert_snapshot!(ran.stderr, @r#"
-            error: step objects-vm: interrupted
-            hint: run the same command with --resume to go on from here
-            "#);
-        }
+        // Whichever running step notices first is the one that is named.
+        let (error, hint) = ran.stderr.trim_end().split_once('\n').unwrap();
+        assert!(error.starts_with("error: step ") && error.ends_with(": interrupted"), "{error}");
+        assert_eq!(hint, "hint: run the same command with --resume to go on from here");
         assert_ended(&env);
         assert_eq!(env.record("objects-vm")["outcome"], "interrupted");
         assert!(!env.path("site/dist").exists());
