@@ -13,11 +13,14 @@ fn pinned(env: &TestEnv, table: &str, key: &str) -> String {
     table.split(&format!("{key} = \"")).nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
+/// Makes one thing wrong.
+type Spoil<'a> = &'a dyn Fn(&TestEnv);
+
 #[test]
 fn a_git_source_that_is_not_as_pinned_has_its_exit_code() {
     let other = "0123456789abcdef0123456789abcdef01234567";
     let commit = |env: &TestEnv| pinned(env, "git.decoder", "commit");
-    let spoil: [(&dyn Fn(&TestEnv), i32, &str); 4] = [
+    let spoil: [(Spoil, i32, &str); 4] = [
         (&|env| env.edit("site/pins.toml", "./repositories/decoder.git", "./repositories/none.git"), 4, "none.git"),
         (&|env| env.edit("site/pins.toml", &commit(env), other), 4, other),
         (
