@@ -134,6 +134,19 @@ impl TestEnv {
         self.command(arguments).spawn().unwrap()
     }
 
+    /// Waits for a build that was told to stop; one that does not is a failure, not a reason to wait.
+    #[track_caller]
+    pub fn ended(&self, mut child: Child) -> Ran {
+        for _ in 0..3000 {
+            if child.try_wait().unwrap().is_some() {
+                return self.ran(child.wait_with_output().unwrap());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child.kill().unwrap();
+        panic!("the build did not end");
+    }
+
     pub fn ran(&self, output: Output) -> Ran {
         let raw = String::from_utf8(output.stdout).unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();

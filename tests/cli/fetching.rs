@@ -13,14 +13,14 @@ fn pinned(env: &TestEnv, table: &str, key: &str) -> String {
     table.split(&format!("{key} = \"")).nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
-/// What is spoilt, and the exit code and text that come of it.
-type Spoil<'a> = (&'a dyn Fn(&TestEnv), i32, &'a str);
+/// Makes one thing wrong.
+type Spoil<'a> = &'a dyn Fn(&TestEnv);
 
 #[test]
 fn a_git_source_that_is_not_as_pinned_has_its_exit_code() {
     let other = "0123456789abcdef0123456789abcdef01234567";
     let commit = |env: &TestEnv| pinned(env, "git.decoder", "commit");
-    let spoil: [Spoil; 4] = [
+    let spoil: [(Spoil, i32, &str); 4] = [
         (&|env| env.edit("site/pins.toml", "./repositories/decoder.git", "./repositories/none.git"), 4, "none.git"),
         (&|env| env.edit("site/pins.toml", &commit(env), other), 4, other),
         (
@@ -104,7 +104,7 @@ fn an_interrupt_ends_a_package_client_too() {
     let child = env.start(&build_arguments(&[]));
     let client = env.wait_for("child");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    env.ran(child.wait_with_output().unwrap()).code(10);
+    env.ended(child).code(10);
     assert!(crate::env::is_gone(&client), "{client} lives on");
     assert_eq!(env.record("wheels")["outcome"], "interrupted");
 }

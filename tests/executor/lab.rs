@@ -1,7 +1,7 @@
 //! A workspace, a plan made by hand, and somebody who performs it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rebuild_model::error::Result;
@@ -16,7 +16,7 @@ use rebuild_model::plan::Plan;
 use rebuild_model::settings::Settings;
 use rebuild_model::step::{self, Action, Cost, OutputRef, Step, Template};
 use rebuild_model::store::Store;
-use rebuild_model::workspace::Workspace;
+use rebuild_model::workspace::{Workspace, WorkspaceError};
 use tempfile::TempDir;
 
 pub struct Lab {
@@ -91,7 +91,7 @@ impl Lab {
     pub fn run_with(&self, steps: Vec<Step>, performer: &dyn Perform) -> Result<Finished> {
         let plan = plan(steps)?;
         let root = self.path("work");
-        let workspace = if root.exists() { Workspace::open(&root)? } else { Workspace::create(&root)? };
+        let workspace = if root.exists() { open(&root)? } else { Workspace::create(&root)? };
         let earlier = journal::latest(journal::read(&workspace.journal())?);
         let mut journal = Journal::open(&workspace.journal())?;
         let host = Host {
@@ -141,8 +141,21 @@ impl Observe for Lab {
     }
 }
 
+/// Opens a workspace that this test has left. Another test's child may hold its lock for the moment
+/// between fork and exec.
+fn open(root: &Path) -> Result<Workspace> {
+    let mut opened = Workspace::open(root);
+    wait_until(|| {
+        !matches!(opened, Err(WorkspaceError::Locked { .. })) || {
+            opened = Workspace::open(root);
+            false
+        }
+    });
+    Ok(opened?)
+}
+
 /// Waits for `condition`. What is waited for always comes, unless the test is to fail.
-pub fn wait_until(condition: impl Fn() -> bool) -> bool {
+pub fn wait_until(mut condition: impl FnMut() -> bool) -> bool {
     (0..2000).any(|_| {
         condition() || {
             std::thread::sleep(std::time::Duration::from_millis(10));
