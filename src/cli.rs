@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
-use crate::error::{Class, Result};
+use crate::error::{Class, Fault, Result};
 use crate::exec::environment;
 use crate::interrupt::Interrupt;
 use crate::ui::{self, Format, LogFormat, ProgressMode, Terminal};
@@ -144,13 +144,34 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
     }
 }
 
+/// The command line is not valid.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct BadCommandLine(String);
+
+impl Fault for BadCommandLine {
+    fn class(&self) -> Class {
+        Class::Usage
+    }
+}
+
 /// clap's own exit code for a bad command line is 2, which means something else here.
 fn refuse_command_line(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-        _ => ExitCode::from(Class::Usage.exit_code()),
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
     }
+    // Nothing was parsed, so the wish for JSON is looked for in the words themselves.
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let wants_json = |pair: &[String]| pair[0] == "--format" && pair[1] == "json";
+    if words.iter().any(|word| word == "--format=json") || words.windows(2).any(wants_json) {
+        let text = error.render().to_string();
+        let message = text.trim_start_matches("error: ").trim_end().to_owned();
+        ui::print_json(&ui::render_error_json(&BadCommandLine(message).into()));
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(Class::Usage.exit_code())
 }
 
 /// The whole command line, for completions and manual pages.

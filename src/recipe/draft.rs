@@ -170,7 +170,8 @@ impl<'a> Draft<'a> {
     fn add_unpack(&mut self, id: &str, archive: &str, strip: u32, only: &[&str], except: &[&str]) -> Result<()> {
         let list = |prefixes: &[&str]| prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
         let unpack = Unpack { archive: self.template(archive)?, strip, only: list(only), except: list(except) };
-        self.add(id, "unpack it", Action::Unpack(unpack), &["tree"], false, cost(2, 64, 256))
+        let title = format!("unpack {}", archive.trim_end_matches('}').rsplit('/').next().unwrap_or(archive));
+        self.add(id, &title, Action::Unpack(unpack), &["tree"], false, cost(2, 64, 256))
     }
 
     /// A step `<name>` that obtains `[file.<name>]`, once, and the template of the file.
@@ -248,7 +249,14 @@ impl<'a> Draft<'a> {
     /// A step that looks for symbols; its output is `symbols.json`.
     pub(super) fn check_symbols(&mut self, id: &str, library: &str, exports: &[String]) -> Result<()> {
         let check = CheckSymbols { library: self.template(library)?, exports: exports.to_vec() };
-        self.add(id, "check its exported symbols", Action::CheckSymbols(check), &["symbols.json"], false, SMALL)
+        self.add(
+            id,
+            "check the symbols that the library exports",
+            Action::CheckSymbols(check),
+            &["symbols.json"],
+            false,
+            SMALL,
+        )
     }
 
     /// The step that delivers: (from, path, role, whether it is compressed).

@@ -179,3 +179,15 @@ fn a_reader_that_goes_away_is_no_error() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_bad_command_line_is_one_document_too() {
+    let env = TestEnv::new();
+    for arguments in [&["build", "--format", "json", "--jobs", "none"][..], &["--format=json", "nothing"]] {
+        let error = env.run(arguments).code(1).json();
+        assert_eq!(error["error"]["class"], "usage");
+        assert_eq!(error["error"]["exitCode"], 1);
+    }
+    let text = env.run(&["build", "--jobs", "none"]).code(1);
+    assert!(text.stdout.is_empty() && text.stderr.starts_with("error: invalid value 'none'"), "{}", text.stderr);
+}
