@@ -119,3 +119,25 @@ fn an_engine_of_another_shape_is_refused() {
     let log = std::fs::read_to_string(mini.path("work/logs/engine.log")).unwrap();
     assert!(ran.text.contains("engine") && log.contains("is a bundle of another shape"), "{log}");
 }
+
+#[test]
+fn what_nobody_recorded_is_named_and_locking_fills_it_in() {
+    let mini = Mini::new();
+    let pins = std::fs::read_to_string(mini.path("site/pins.toml")).unwrap();
+    let wheel = mini.digest("vendor/compiler-1.0-py3-none-any.whl");
+    let unknown = pins
+        .replace(&("0".repeat(38) + "ff"), "not-recorded")
+        .replace(&mini.ffi.to_string(), "not-recorded")
+        .replace(&wheel.to_string(), "not-recorded");
+    mini.write("site/pins.toml", &unknown);
+    let ran = mini.build().code(5);
+    for input in
+        ["the commit of 3rdparty/tvm)", "the commit of 3rdparty/tvm/3rdparty/tvm-ffi)", "wheels (compiler 1.0)"]
+    {
+        assert!(ran.text.contains(input), "{}", ran.text);
+    }
+    // An index serves the wheel, since no directory can serve what has no digest.
+    mini.write("index/compiler-1.0-py3-none-any.whl", "a wheel of the compiler");
+    mini.lock().code(0);
+    assert_eq!(std::fs::read_to_string(mini.path("site/pins.toml")).unwrap(), pins);
+}

@@ -23,6 +23,8 @@ const PATCHED: &str = "// patched\nexport const kind = \"browser module\";\n";
 pub struct Mini {
     root: TempDir,
     variables: BTreeMap<String, String>,
+    /// The commit of tvm-ffi.
+    pub ffi: Oid,
 }
 
 /// What a run gave.
@@ -43,7 +45,7 @@ impl Ran {
 impl Mini {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let mut mini = Self { root, variables: BTreeMap::new() };
+        let mut mini = Self { root, variables: BTreeMap::new(), ffi: Oid::ZERO_SHA1 };
         for name in ["home", "bin", "tmp", "vendor", "site"] {
             std::fs::create_dir(mini.path(name)).unwrap();
         }
@@ -70,7 +72,7 @@ impl Mini {
         }
         let bin = mini.path("bin").display().to_string();
         mini.set("PATH", &format!("{bin}:/usr/bin:/bin"));
-        mini.plant();
+        mini.ffi = mini.plant();
         mini
     }
 
@@ -122,10 +124,14 @@ impl Mini {
     }
 
     pub fn build_in(&self, workspace: &str) -> Ran {
+        let workspace = self.path(workspace).display().to_string();
+        self.run(&["build", "--pins", "pins.toml", "--workspace", &workspace])
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
         #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rebuild-model"))
-            .args(["build", "--pins", "pins.toml", "--progress", "plain", "--workspace"])
-            .arg(self.path(workspace))
+            .args(arguments)
             .arg("--vendor")
             .arg(self.path("vendor"))
             .current_dir(self.path("site"))
@@ -135,6 +141,14 @@ impl Mini {
             .unwrap();
         let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         Ran { code: output.status.code(), text }
+    }
+
+    pub fn lock(&self) -> Ran {
+        self.run(&["pins", "lock", "--pins", "pins.toml"])
+    }
+
+    pub fn digest(&self, path: &str) -> Digest {
+        Digest::of(&std::fs::read(self.path(path)).unwrap())
     }
 
     /// A delivered artifact, decoded.
@@ -152,7 +166,7 @@ impl Mini {
     }
 
     /// Makes the repositories, the packages and the pins.
-    fn plant(&self) {
+    fn plant(&self) -> Oid {
         let ffi = self.repository("tvm-ffi.git");
         let ffi_source = tree(&ffi, &[("ffi.c", file(FFI))]);
         let ffi = commit_items(&ffi, &[("src", Item::Tree(ffi_source))]);
@@ -193,6 +207,7 @@ impl Mini {
             pins = pins.replace(key, &value);
         }
         self.write("site/pins.toml", pins);
+        ffi
     }
 
     fn plant_tvm(&self, ffi: Oid) -> Oid {

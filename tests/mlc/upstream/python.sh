@@ -4,7 +4,9 @@ case "$*" in
   "-m pip download"*) ;;
   *) exec REAL_PYTHON "$@" ;;
 esac
+list=
 while [ $# -gt 0 ]; do
+  last=$1
   case "$1" in
     --find-links) links=$2 ;;
     --dest) dest=$2 ;;
@@ -13,8 +15,10 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-for name in $(sed 's/==.*//' "$list"); do
-  cp "$links/$name"-*.whl "$dest" 2> /dev/null || {
+index=$(dirname "$0")/../index
+if [ -n "$list" ]; then names=$(sed 's/==.*//' "$list"); else names=${last%%==*}; fi
+for name in $names; do
+  cp "$links/$name"-*.whl "$dest" 2> /dev/null || cp "$index/$name"-*.whl "$dest" 2> /dev/null || {
     echo "ERROR: No matching distribution found for $name==1.0" >&2
     exit 1
   }
