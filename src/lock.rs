@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
 
 use serde::Serialize;
 use toml::Spanned;
@@ -23,6 +22,7 @@ use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Record};
 use crate::pins::NOT_RECORDED;
 use crate::plan::Plan;
+use crate::recipe::AnyPins;
 use crate::replace::Replacement;
 use crate::settings::Settings;
 use crate::step::{Action, FileOrigin, Step, StepId};
@@ -99,8 +99,7 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
 
     let text = fs::read_to_string(&prepared.path).map_err(failed)?;
     let document = DeTable::parse(&text).map_err(|source| LockError::Changed { path: shown.clone(), source })?;
-    let values =
-        plan.steps.iter().filter_map(|step| Some(values_of(step, records.get(&step.id)?, &prepared.directory)));
+    let values = plan.steps.iter().filter_map(|step| Some(values_of(step, records.get(&step.id)?, prepared)));
     let mut edits: Vec<Edit> = Vec::new();
     for value in values.flatten() {
         if let Some(root) = document.get_ref().get(value.table) {
@@ -160,13 +159,13 @@ struct Edit {
 }
 
 /// What `step`'s record tells about pins that it came from.
-fn values_of(step: &Step, record: &Record, directory: &Path) -> Vec<Value> {
+fn values_of(step: &Step, record: &Record, prepared: &Prepared) -> Vec<Value> {
     let marked = |table, mark: &'static str, wanted: &str, value: Option<String>| {
         let value = value?;
         Some(Value { table, mark: Some((mark, wanted.to_owned())), under: Vec::new(), key: "sha256", text: value })
     };
     let reported = || record.report["sha256"].as_str().map(str::to_owned);
-    let beside = |path: &str| hash_file(&directory.join(path)).ok().map(|(digest, _)| digest.to_string());
+    let beside = |path: &str| hash_file(&prepared.directory.join(path)).ok().map(|(digest, _)| digest.to_string());
     let found: Vec<Option<Value>> = match &step.action {
         Action::FetchFile(fetch) => match &fetch.from {
             FileOrigin::Url(url) => {
@@ -177,20 +176,53 @@ fn values_of(step: &Step, record: &Record, directory: &Path) -> Vec<Value> {
         Action::FetchPackage(fetch) => vec![marked("package", "file", fetch.file.as_str(), reported())],
         Action::FetchWheels(fetch) => {
             let path = fetch.requirements.as_str();
-            vec![marked("python", "requirements", path, beside(path))]
+            let wheels = fetch.wheels.keys().map(|name| {
+                let text = record.report["wheels"][name.as_str()].as_str()?.to_owned();
+                let under = vec!["wheels".to_owned(), name.to_string()];
+                Some(Value { table: "python", mark: None, under, key: "sha256", text })
+            });
+            wheels.chain([marked("python", "requirements", path, beside(path))]).collect()
+        }
+        Action::FetchGit(_) => {
+            let mut values = Vec::new();
+            add_submodules(&prepared.pins, step.id.as_str(), "", record, &mut values);
+            values
         }
         Action::Patch(patch) => {
             let files = patch.patches.iter().map(|patch| patch.file.as_str());
             files.map(|file| marked("patch", "file", file, beside(file))).chain(image_values(record)).collect()
         }
-        Action::FetchGit(_)
-        | Action::Unpack(_)
-        | Action::Collect(_)
-        | Action::Run(_)
-        | Action::CheckSymbols(_)
-        | Action::Package(_) => Vec::new(),
+        Action::Unpack(_) | Action::Collect(_) | Action::Run(_) | Action::CheckSymbols(_) | Action::Package(_) => {
+            Vec::new()
+        }
     };
     found.into_iter().flatten().collect()
+}
+
+/// The commits that a checkout found recorded of the submodules of `[git.<source>]`, which stands at
+/// `place` in it, and of the sources that stand in their place.
+fn add_submodules(pins: &AnyPins, source: &str, place: &str, record: &Record, values: &mut Vec<Option<Value>>) {
+    let Some(git) = pins.git.get(source) else { return };
+    for (path, submodule) in &git.submodules {
+        let full = format!("{place}{path}");
+        let under = vec![source.to_owned(), "submodules".to_owned(), path.to_string()];
+        let text = recorded_commit(record, &full);
+        values.push(text.map(|text| Value { table: "git", mark: None, under, key: "commit", text }));
+        if let Some(other) = &submodule.source {
+            add_submodules(pins, other.get_ref().as_str(), &format!("{full}/"), record, values);
+        }
+    }
+}
+
+/// The commit that the repository around the submodule at `full` records of it.
+fn recorded_commit(record: &Record, full: &str) -> Option<String> {
+    record.report["repositories"].as_array()?.iter().find_map(|repository| {
+        let below = match repository["path"].as_str()? {
+            "." => full,
+            parent => full.strip_prefix(parent)?.strip_prefix('/')?,
+        };
+        repository["submodules"][below].as_str().map(str::to_owned)
+    })
 }
 
 /// The blob ids that a patch step reports.

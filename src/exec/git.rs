@@ -22,6 +22,7 @@ mod write;
 pub use error::GitError;
 pub use host::HostGit;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -103,6 +104,9 @@ pub struct FetchedRepository {
     pub bytes: u64,
     /// What was tried in vain before, in words.
     pub fallbacks: Vec<String>,
+    /// The commits that it records of its submodules, by path in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub submodules: BTreeMap<String, Commit>,
 }
 
 /// How a repository was obtained.
@@ -226,6 +230,7 @@ impl Run<'_> {
             how: obtained.how,
             bytes: obtained.bytes,
             fallbacks: obtained.fallbacks,
+            submodules: listing.links.iter().cloned().collect(),
         }];
         let (repository, listing, interrupt) = (obtained.repository, obtained.listing, self.context.interrupt);
         let write = || {

@@ -1,5 +1,6 @@
 //! The real performer: one match over the kinds of action.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -45,12 +46,14 @@ impl Perform for Performer<'_> {
                 Ok(describe(&registry::fetch_package(fetch, &programs(place)?, &out, context)?))
             })?,
             Action::FetchWheels(fetch) => self.with_input_context(place, log, |context| {
+                let fetch = &registry::record_wheels(fetch, &programs(place)?, context)?;
                 let wheels = registry::fetch_wheels(fetch, &programs(place)?, &out, context)?;
                 // A copy, so that the step that installs them is given what was read here.
                 let text = local::read("requirements", self.directory, fetch.requirements.as_str(), &fetch.sha256)?;
                 let text = registry::with_wheels(String::from_utf8_lossy(&text).into_owned(), fetch);
                 write(&out.join("requirements.txt"), text.as_bytes())?;
-                Ok(json!({ "files": wheels.iter().map(describe).collect::<Vec<_>>() }))
+                let pinned = fetch.wheels.iter().map(|(name, pin)| (name, &pin.sha256)).collect::<BTreeMap<_, _>>();
+                Ok(json!({ "files": wheels.iter().map(describe).collect::<Vec<_>>(), "wheels": pinned }))
             })?,
             Action::Unpack(unpack) => {
                 let archive = place.resolve_path(&unpack.archive)?;

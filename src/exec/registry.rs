@@ -71,6 +71,37 @@ pub fn fetch_package(
     Ok(admitted)
 }
 
+/// `spec` with the digests of the wheels of which nobody recorded one, where that is to be done: they
+/// are obtained and kept in the store.
+pub fn record_wheels(
+    spec: &FetchWheels,
+    programs: &Programs,
+    context: &InputContext,
+) -> Result<FetchWheels, InputError> {
+    let mut spec = spec.clone();
+    for (name, pin) in spec.wheels.iter_mut().filter(|(_, pin)| pin.sha256.known().is_none()) {
+        let what = format!("wheel {name} {}", pin.version);
+        if !context.record_unknown {
+            return Err(InputError::NotRecorded { what });
+        }
+        if context.offline {
+            return Err(InputError::Offline { what, digest: None });
+        }
+        if !requirements::is_version(&pin.version) {
+            return Err(InputError::Name { name: pin.version.clone() });
+        }
+        let directory = fresh_directory(context, "unknown")?;
+        let path = pip::download_unknown(name.as_str(), &pin.version, programs, &directory, context)?;
+        let (digest, size) = hash_file(&path).map_err(|source| InputError::Read { path: path.clone(), source })?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let wanted = Wanted { what: what.clone(), name: &name, sha256: Recorded::Known(digest), size: None };
+        wanted.keep(&Admitted { path, digest, size, from: "pypi".to_owned() }, context);
+        context.log.note(format!("{what} was not recorded; found sha256 {digest}"));
+        pin.sha256 = Recorded::Known(digest);
+    }
+    Ok(spec)
+}
+
 /// Obtains every wheel of a requirements file that applies to the interpreter, in `into/wheels`.
 pub fn fetch_wheels(
     spec: &FetchWheels,

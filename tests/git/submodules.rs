@@ -3,7 +3,8 @@
 use git2::Oid;
 use rebuild_model::error::{Class, Fault};
 use rebuild_model::exec::git::{GitError, How};
-use rebuild_model::step::Take;
+use rebuild_model::pins::Recorded;
+use rebuild_model::step::{Action, FetchGit, Take};
 
 use crate::repositories::*;
 
@@ -83,6 +84,21 @@ fn a_pinned_url_replaces_the_one_of_gitmodules() {
     wanted.submodules.get_mut("extra").unwrap().take = Take::Recorded { url: Some("./moved.git".into()) };
     field.fetch(&wanted).unwrap();
     assert_eq!(field.read("extra/extra.txt"), "extra\n");
+}
+
+#[test]
+fn a_submodule_of_which_nobody_recorded_the_commit_stands_at_what_its_parent_records() {
+    let field = Field::new();
+    let nest = Nest::plant(&field);
+    let mut wanted = nest.checkout(TOP);
+    wanted.submodules.get_mut("libs/mid").unwrap().recorded = Recorded::Not;
+    wanted.submodules.get_mut("extra").unwrap().recorded = Recorded::Not;
+    wanted.submodules.get_mut("extra").unwrap().take = Take::Nothing;
+    let inputs = Action::FetchGit(FetchGit { checkout: wanted.clone() }).unrecorded_inputs();
+    assert_eq!(inputs, ["the commit of extra", "the commit of libs/mid"]);
+    let report = field.fetch(&wanted).unwrap();
+    assert_eq!(paths(&report), [".", "libs/mid", "libs/mid/deep"]);
+    assert_eq!(report.repositories[1].commit, pin(nest.mid));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use rebuild_model::digest::Digest;
 use rebuild_model::error::{Class, Fault};
 use rebuild_model::exec::input::{Admitted, InputError};
 use rebuild_model::exec::registry::{Programs, fetch_wheels};
-use rebuild_model::pins::Recorded;
-use rebuild_model::step::FetchWheels;
+use rebuild_model::pins::{Recorded, WheelPin};
+use rebuild_model::step::{Action, FetchWheels};
 
 use crate::desk::{Desk, files_below};
 use crate::registry::{calls, programs, python};
@@ -65,6 +65,34 @@ fn wheels_come_from_the_network_once() {
     let calls = calls(&desk, "python");
     assert_eq!(calls.iter().map(|call| call.contains("--no-index")).collect::<Vec<_>>(), [false, true]);
     assert!(calls.iter().all(|call| call.contains("--require-hashes") && call.contains("--no-deps")), "{calls:?}");
+}
+
+#[test]
+fn a_wheel_that_is_pinned_by_itself_joins_the_list() {
+    let mut desk = Desk::new();
+    let python = python(&desk, PIP);
+    let programs = programs(&desk, Some(&python), None);
+    let only = |name: &[u8]| format!("one==1.0 --hash=sha256:{}", Digest::of(name));
+    let mut spec = requirements(&desk, &only(b"one"));
+    let two = |sha256| WheelPin { version: "1.0".into(), sha256 };
+    let pin = |spec: &mut FetchWheels, wheel| spec.wheels.insert("two".parse().unwrap(), wheel);
+    pin(&mut spec, two(Recorded::Known(Digest::of(b"two"))));
+    assert_eq!(get(&desk, &spec, &programs).unwrap().len(), 2);
+    let list = std::fs::read_to_string(desk.path("programs/python.list")).unwrap();
+    assert!(list.contains(&format!("two==1.0 --hash=sha256:{}", Digest::of(b"two"))), "{list}");
+
+    // No installer takes a wheel without its hash, whatever else may be recorded on the way.
+    desk.record_unknown = true;
+    pin(&mut spec, two(Recorded::Not));
+    let error = get(&desk, &spec, &programs).unwrap_err();
+    assert_eq!(error.class(), Class::PinMismatch);
+    assert!(error.to_string().contains("wheel two 1.0"), "{error}");
+    assert_eq!(Action::FetchWheels(spec.clone()).unrecorded_inputs(), ["two 1.0"]);
+
+    pin(&mut spec, two(Recorded::Known(Digest::of(b"two"))));
+    spec.wheels.insert("one".parse().unwrap(), WheelPin { version: "2.0".into(), sha256: spec.sha256 });
+    let error = get(&desk, &spec, &programs).unwrap_err();
+    assert!(format!("{error:?}").contains("Twice"), "{error:?}");
 }
 
 #[test]

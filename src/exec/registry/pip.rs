@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Programs, only_file, run_tool, text_of, unexplained};
 use crate::digest::Digest;
 use crate::exec::input::{InputContext, InputError, Wanted};
+use crate::pins::Recorded;
 use crate::step::FetchPackage;
 
 /// Downloads the package's file to `directory`.
@@ -49,6 +50,21 @@ pub(super) fn download_one(
         });
     }
     Ok(path)
+}
+
+/// Downloads a wheel of which only name and version are known to `directory`.
+pub(super) fn download_unknown(
+    name: &str,
+    version: &str,
+    programs: &Programs,
+    directory: &Path,
+    context: &InputContext,
+) -> Result<PathBuf, InputError> {
+    let exact = format!("{name}=={version}");
+    let call = Call { what: &exact, digest: None, network: true };
+    call.run(vec!["--only-binary=:all:".into(), exact.clone().into()], programs, directory, context)?;
+    let wanted = Wanted { what: exact, name: "a wheel", sha256: Recorded::Not, size: None };
+    only_file(directory, &wanted).map(|(_, path)| path)
 }
 
 /// Downloads the wheels of the requirements file `list` to `directory`; those in `links` need no network.
