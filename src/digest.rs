@@ -166,7 +166,7 @@ pub fn hash_path(path: &Path) -> io::Result<(Digest, u64)> {
 
 fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
     let mut lines: BTreeMap<Vec<u8>, (char, Digest)> = BTreeMap::new();
-    let mut files: Vec<(PathBuf, Vec<u8>, char)> = Vec::new();
+    let mut files: Vec<TreeFile> = Vec::new();
     for entry in walkdir::WalkDir::new(root).min_depth(1) {
         let entry = entry.map_err(io::Error::from)?;
         let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
@@ -178,15 +178,18 @@ fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
             let target = std::fs::read_link(entry.path())?;
             lines.insert(name, ('l', Digest::of(target.as_os_str().as_bytes())));
         } else {
-            let mode = entry.metadata().map_err(io::Error::from)?.permissions().mode();
-            files.push((entry.into_path(), name, if mode & 0o100 == 0 { 'f' } else { 'x' }));
+            let metadata = entry.metadata().map_err(io::Error::from)?;
+            let kind = if metadata.permissions().mode() & 0o100 == 0 { 'f' } else { 'x' };
+            files.push(TreeFile { path: entry.into_path(), name, kind, size: metadata.len() });
         }
     }
+    // The largest first: then no core is left alone with it at the end.
+    files.sort_by_key(|file| std::cmp::Reverse(file.size));
+    let digests = in_parallel(&files, |file| hash_file(&file.path));
     let mut total = 0;
-    for (index, hashed) in hash_files(&files).into_iter().enumerate() {
-        let (digest, size) = hashed?;
-        let (_, name, kind) = &files[index];
-        lines.insert(name.clone(), (*kind, digest));
+    for (file, digest) in files.into_iter().zip(digests) {
+        let (digest, size) = digest?;
+        lines.insert(file.name, (file.kind, digest));
         total += size;
     }
     let mut hasher = Hasher::new();
@@ -198,9 +201,13 @@ fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
     Ok((hasher.finish().0, total))
 }
 
-/// Hashes `files` on every core; results stand in the order of `files`.
-fn hash_files(files: &[(PathBuf, Vec<u8>, char)]) -> Vec<io::Result<(Digest, u64)>> {
-    in_parallel(files, |(path, ..)| hash_file(path))
+/// A file in a tree that is being hashed.
+struct TreeFile {
+    path: PathBuf,
+    name: Vec<u8>,
+    kind: char,
+    /// As it was seen; only what is read later counts.
+    size: u64,
 }
 
 /// Applies `work` to every item on every core; results stand in the order of `items`.
