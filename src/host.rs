@@ -9,6 +9,7 @@ pub use tool::{Probe, Tool, ToolError, find, probe};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::digest::in_parallel;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::pins::{Name, Platform};
@@ -34,11 +35,13 @@ impl Host {
     ///
     /// The first tool that is missing or of a version that will not do is an error; `doctor` lists all.
     pub fn probe(plan: &Plan, interrupt: &Interrupt) -> Result<Self> {
-        let mut tools = BTreeMap::new();
-        for (name, wanted) in plan.tools.iter().filter(|(_, tool)| tool.provided.is_none()) {
+        let wanted: Vec<_> = plan.tools.iter().filter(|(_, tool)| tool.provided.is_none()).collect();
+        // Launchers and scripts take long to answer, and mostly wait.
+        let probed = in_parallel(&wanted, |(name, wanted)| {
             interrupt.check()?;
-            tools.insert(name.clone(), probe(name, wanted, interrupt)?);
-        }
+            Ok((Name::clone(name), probe(name, wanted, interrupt)?))
+        });
+        let tools = probed.into_iter().collect::<Result<BTreeMap<_, _>>>()?;
         Ok(Self {
             platform: Platform::here(),
             tools,
