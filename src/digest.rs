@@ -186,7 +186,7 @@ fn not_content(path: &Path) -> io::Error {
 
 fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
     let mut lines: BTreeMap<Vec<u8>, (char, Digest)> = BTreeMap::new();
-    let mut files: Vec<(PathBuf, Vec<u8>, char)> = Vec::new();
+    let mut files: Vec<TreeFile> = Vec::new();
     for entry in walkdir::WalkDir::new(root).min_depth(1) {
         let entry = entry.map_err(io::Error::from)?;
         let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
@@ -200,15 +200,18 @@ fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
         } else if !kind.is_file() {
             return Err(not_content(entry.path()));
         } else {
-            let mode = entry.metadata().map_err(io::Error::from)?.permissions().mode();
-            files.push((entry.into_path(), name, if mode & 0o100 == 0 { 'f' } else { 'x' }));
+            let metadata = entry.metadata().map_err(io::Error::from)?;
+            let kind = if metadata.permissions().mode() & 0o100 == 0 { 'f' } else { 'x' };
+            files.push(TreeFile { path: entry.into_path(), name, kind, size: metadata.len() });
         }
     }
+    // The largest first: then no core is left alone with it at the end.
+    files.sort_by_key(|file| std::cmp::Reverse(file.size));
+    let digests = parallel::map(&files, |file| hash_file(&file.path));
     let mut total = 0;
-    for (index, hashed) in hash_files(&files).into_iter().enumerate() {
-        let (digest, size) = hashed?;
-        let (_, name, kind) = &files[index];
-        lines.insert(name.clone(), (*kind, digest));
+    for (file, digest) in files.into_iter().zip(digests) {
+        let (digest, size) = digest?;
+        lines.insert(file.name, (file.kind, digest));
         total += size;
     }
     let mut hasher = Hasher::new();
@@ -220,9 +223,13 @@ fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
     Ok((hasher.finish().0, total))
 }
 
-/// Hashes `files` on every core; results stand in the order of `files`.
-fn hash_files(files: &[(PathBuf, Vec<u8>, char)]) -> Vec<io::Result<(Digest, u64)>> {
-    parallel::map(files, |(path, ..)| hash_file(path))
+/// A file in a tree that is being hashed.
+struct TreeFile {
+    path: PathBuf,
+    name: Vec<u8>,
+    kind: char,
+    /// As it was seen; only what is read later counts.
+    size: u64,
 }
 
 /// `value` as JSON with object keys sorted by code point, no white space and a fixed form of numbers.
