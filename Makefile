@@ -21,6 +21,10 @@ test: set-up lint
 prove: set-up $(release)
 	workspace.example/prove.sh $(release)
 
+## bench: speed and memory beside named peers; ONLY=plan|verify|checkout|example|resume for one subject
+bench: set-up
+	cargo bench --bench measure -- $(ONLY)
+
 lint:
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
