@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::{Error, Fault, Result};
-use crate::exec::command::can_isolate;
 use crate::host::{self, Tool};
 use crate::interrupt::Interrupt;
 use crate::pins::Name;
 use crate::plan::Plan;
+use crate::process::can_isolate;
 use crate::workspace::{check_path, check_space, free_mib};
 
 /// What was found.

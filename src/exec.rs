@@ -1,17 +1,14 @@
 //! Performing steps: one file for each kind of action, and the loop that runs a plan.
 //!
-//! **Invariant**: only `command` spawns processes, only the fetch actions use the network in this
-//! process, and no step writes outside its own directory below the workspace.
+//! **Invariant**: only the fetch actions use the network in this process, and no step writes outside its own directory below the workspace.
 
 pub mod collect;
-pub mod command;
 pub mod environment;
 pub mod file;
 pub mod git;
 pub mod input;
 mod job;
 pub mod local;
-pub mod log;
 pub mod package;
 pub mod perform;
 mod place;
@@ -33,7 +30,7 @@ use crate::journal::Record;
 use crate::key::Reason;
 use crate::step::Step;
 
-use log::StepLog;
+use crate::process::log::StepLog;
 
 /// Does what a step says. The real one is [`perform::Performer`]; tests have deterministic ones.
 pub trait Perform: Sync {

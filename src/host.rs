@@ -49,7 +49,7 @@ impl Host {
         Ok(Self {
             platform: Platform::here(),
             tools,
-            isolation: crate::exec::command::can_isolate(),
+            isolation: crate::process::can_isolate(),
             cores: cores(),
             memory_mib: free_memory_mib(),
         })

@@ -10,7 +10,7 @@
 //! 1. [`pins`], [`plan`], [`step`] and [`recipe`] do no IO.
 //! 2. A [`plan::Plan`] holds no absolute path, no clock, and nothing about the host but its platform.
 //! 3. Only the fetch actions use the network in this process.
-//! 4. Only [`exec::command`] spawns a process.
+//! 4. Only [`process`] spawns a process.
 //! 5. Only [`clock`] asks for the time of day; no time is in a plan or a manifest.
 //! 6. Every serialized file carries a schema version, and no hash map is in a serialized type.
 //! 7. No step writes outside its declared outputs.
@@ -44,6 +44,7 @@ pub mod mirror;
 pub mod parallel;
 pub mod pins;
 pub mod plan;
+pub mod process;
 pub mod recipe;
 mod replace;
 pub mod settings;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rebuild_model::build::prepare;
-use rebuild_model::exec::command::quote;
 use rebuild_model::pins::Platform;
 use rebuild_model::plan::Plan;
+use rebuild_model::process::quote;
 use rebuild_model::step::{Action, Step};
 
 use crate::child::{in_turns, quiet, time, version, watch};

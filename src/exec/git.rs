@@ -30,10 +30,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exec::log::StepLog;
 use crate::interrupt::Interrupt;
 use crate::mirror::Mirrors;
 use crate::pins::Commit;
+use crate::process::log::StepLog;
 use crate::step::{Checkout, SubmoduleCheckout, Take};
 use listing::Listing;
 use submodules::join_path;

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::digest::{Digest, hash_file};
-use crate::exec::log::StepLog;
 use crate::interrupt::Interrupt;
 use crate::pins::Recorded;
+use crate::process::log::StepLog;
 use crate::store::Store;
 
 /// What fetching needs to know about this run.

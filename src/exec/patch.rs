@@ -28,8 +28,8 @@ pub use flaw::{Flaw, PathFlaw};
 pub use report::Difference;
 pub use text::{Change, Hunk, HunkLine, IndexLine, LineKind, PatchText, PatchedFile, parse};
 
-use crate::exec::log::StepLog;
 use crate::pins::{Commit, Images, Recorded, RelativePath};
+use crate::process::log::StepLog;
 use place::Misfit;
 use tree::{Content, Overlay};
 

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::StepError;
-use super::command::{self, Invocation};
 use super::git::{self, GitContext, HostGit, Retries};
 use super::input::{Admitted, InputContext, Patience};
-use super::log::StepLog;
 use super::registry::{self, Programs};
 use super::{Perform, Performed, Place, collect, file, local, package, patch, symbols, unpack};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::mirror::is_local;
 use crate::pins::RelativePath;
+use crate::process::log::StepLog;
+use crate::process::{self, Invocation};
 use crate::settings::Settings;
 use crate::step::{self, Action, Step};
 
@@ -156,7 +156,7 @@ impl Performer<'_> {
                 environment: environment.clone(),
                 isolated,
             };
-            command::run(&invocation, log, self.interrupt)?;
+            process::run(&invocation, log, self.interrupt)?;
         }
         Ok(Performed { report: json!({}), isolated })
     }

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use crate::digest::{Digest, hash_file};
-use crate::exec::command::{Invocation, ask, quote};
 use crate::exec::input::{Admitted, InputContext, InputError, Wanted, move_file};
 use crate::pins::{Recorded, Registry};
+use crate::process::{Invocation, ask, quote};
 use crate::step::{FetchPackage, FetchWheels};
 
 /// The package tools, and the environment that they get.

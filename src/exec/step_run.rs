@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::job::Run;
-use super::log::StepLog;
 use super::place::{Place, tools_of};
 use super::step_error::StepError;
 use super::{Event, Performed, environment};
@@ -18,6 +17,7 @@ use crate::host::Host;
 use crate::journal::{Outcome, Output, Record, ToolRecord};
 use crate::key::{Decision, KeyParts, decide};
 use crate::pins::Name;
+use crate::process::log::StepLog;
 use crate::step::{OutputRef, Step, StepId};
 use crate::workspace::{check_space, outputs_in};
 

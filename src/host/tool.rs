@@ -10,11 +10,11 @@ use super::known;
 
 use crate::digest::{Digest, hash_file};
 use crate::error::{Class, Fault};
-use crate::exec::command::{Invocation, ask};
 use crate::interrupt::Interrupt;
 use crate::journal::ToolRecord;
 use crate::pins::{Name, Version};
 use crate::plan::PlannedTool;
+use crate::process::{Invocation, ask};
 use crate::step::Template;
 
 /// A tool as it was found.

@@ -213,7 +213,7 @@ fn the_callers_umask_does_not_show() {
 
 #[test]
 fn children_without_network_have_none() {
-    if !rebuild_model::exec::command::can_isolate() {
+    if !rebuild_model::process::can_isolate() {
         return;
     }
     let env = mini();

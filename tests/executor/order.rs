@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rebuild_model::error::{Class, Fault, Result};
-use rebuild_model::exec::log::StepLog;
 use rebuild_model::exec::{Perform, Performed, Place};
+use rebuild_model::process::log::StepLog;
 use rebuild_model::step::{Step, StepId};
 
 use crate::lab::{Lab, plain, wait_until};

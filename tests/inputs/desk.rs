@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rebuild_model::exec::input::{InputContext, Patience};
-use rebuild_model::exec::log::StepLog;
 use rebuild_model::interrupt::Interrupt;
+use rebuild_model::process::log::StepLog;
 use rebuild_model::store::Store;
 
 pub struct Desk {

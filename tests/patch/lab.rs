@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rebuild_model::error::Fault;
-use rebuild_model::exec::log::StepLog;
 use rebuild_model::exec::patch::{AppliedFile, PatchError, apply, parse};
 use rebuild_model::pins::{Commit, Images, Recorded, RelativePath};
+use rebuild_model::process::log::StepLog;
 
 pub struct Lab {
     directory: tempfile::TempDir,

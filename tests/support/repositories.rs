@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use git2::{ObjectType, Oid, Repository, Signature, Time};
 use rebuild_model::exec::git::{FetchedRepository, GitContext, GitError, GitReport, HostGit, Retries, fetch};
-use rebuild_model::exec::log::StepLog;
 use rebuild_model::interrupt::Interrupt;
 use rebuild_model::mirror::Mirrors;
 use rebuild_model::pins::Commit;
+use rebuild_model::process::log::StepLog;
 use rebuild_model::step::{Checkout, SubmoduleCheckout, Take};
 use tempfile::TempDir;
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::GitError;
 use super::obtain::Failure;
-use crate::exec::command::{Invocation, ask};
-use crate::exec::log::StepLog;
 use crate::interrupt::Interrupt;
+use crate::process::log::StepLog;
+use crate::process::{Invocation, ask};
 
 /// The host's `git`.
 #[derive(Debug, Clone)]

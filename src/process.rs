@@ -4,6 +4,8 @@
 //! input, and writes to its step's log. Where asked and where the host can, it runs in a network
 //! namespace without any interface but a loopback that is down.
 
+pub mod log;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -12,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
 use crate::error::{Class, Fault};
-use crate::exec::log::StepLog;
 use crate::interrupt::{Interrupt, Interrupted};
+
+use log::StepLog;
 
 /// How many lines of the log an error shows.
 const TAIL_LINES: usize = 25;
