@@ -18,7 +18,7 @@ use crate::pins::{self, PinsError, Platform};
 use crate::plan::Plan;
 use crate::recipe::{self, AnyPins};
 use crate::settings::Settings;
-use crate::step::{Action, Step, StepId};
+use crate::step::{Action, Package, Step, StepId};
 use crate::workspace::{self, Workspace, check_space};
 
 /// A pins file with its plan.
@@ -128,6 +128,7 @@ pub fn build(
         check_recorded(plan)?;
     }
     exec::local::check_all(plan, &prepared.directory)?;
+    check_destination(prepared, request)?;
     if !request.resume {
         // Asked before the tools are, which takes a while, and made after: a host that lacks one
         // should not leave a workspace behind.
@@ -199,6 +200,47 @@ pub fn build(
     })
 }
 
+/// The destination is there and is no directory.
+#[derive(Debug, thiserror::Error)]
+#[error("the destination {} is not a directory", .0.display())]
+struct NotADirectory(PathBuf);
+
+impl Fault for NotADirectory {
+    fn class(&self) -> Class {
+        Class::Preflight
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("name another with --output, or set `destination` under [packaging]".into())
+    }
+}
+
+/// Where a package goes: the directory of its files, and its manifest.
+fn places(spec: &Package, prepared: &Prepared, request: &Request) -> (PathBuf, PathBuf) {
+    match &request.output {
+        Some(output) => {
+            let name = Path::new(spec.manifest.as_str()).file_name().unwrap_or_default();
+            (output.clone(), output.join(name))
+        }
+        None => (prepared.directory.join(spec.destination.as_str()), prepared.directory.join(spec.manifest.as_str())),
+    }
+}
+
+/// Refuses a destination that could not be published to, before an hour of work is done for it.
+fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
+    for step in &prepared.plan.steps {
+        let Action::Package(spec) = &step.action else { continue };
+        let (destination, manifest) = places(spec, prepared, request);
+        if destination.exists() && !destination.is_dir() {
+            return Err(NotADirectory(destination).into());
+        }
+        if manifest.exists() {
+            manifest::Manifest::read(&manifest)?;
+        }
+    }
+    Ok(())
+}
+
 struct Delivered {
     manifest: PathBuf,
     artifacts: Entries,
@@ -216,15 +258,7 @@ fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interr
     for (step, spec) in packages {
         let out = workspace.outputs(&step.id);
         let entries = package::recorded(&out)?;
-        let (destination, manifest) = match &request.output {
-            Some(output) => {
-                let name = Path::new(spec.manifest.as_str()).file_name().unwrap_or_default();
-                (output.clone(), output.join(name))
-            }
-            None => {
-                (prepared.directory.join(spec.destination.as_str()), prepared.directory.join(spec.manifest.as_str()))
-            }
-        };
+        let (destination, manifest) = places(spec, prepared, request);
         let published = package::publish(&package::files_of(&out), &entries, &destination, &manifest, interrupt)?;
         delivered.changes.extend(published.changes);
         delivered.artifacts.extend(entries);
@@ -239,6 +273,7 @@ fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interr
 /// Reads and hashes what is there; runs nothing but the tools' version questions, and writes nothing.
 pub fn forecast(prepared: &Prepared, root: &Path, interrupt: &Interrupt) -> Result<BTreeMap<String, String>> {
     let plan = &prepared.plan;
+    workspace::check_old(root)?;
     let earlier = journal::latest(journal::read(&workspace::journal_in(root))?);
     let host = Host::probe(plan, &Remembered::read(&workspace::tools_in(root)), interrupt)?;
     let mut reasons: BTreeMap<String, String> = BTreeMap::new();

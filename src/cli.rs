@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
-use crate::error::{Class, Fault, Result};
+use crate::error::{Class, Error, Fault, Result};
 use crate::exec::environment;
 use crate::interrupt::Interrupt;
 use crate::ui::{self, Format, LogFormat, ProgressMode, Terminal};
@@ -93,10 +93,24 @@ struct Context {
 
 impl Context {
     /// Prints a result in the form that was asked for.
-    fn print(&self, value: &impl serde::Serialize, text: impl FnOnce() -> String) {
+    fn print(&self, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<()> {
         match self.format {
-            Format::Json => ui::print_json(value),
-            Format::Text => ui::print(&text()),
+            Format::Json => ui::print_json(value)?,
+            Format::Text => ui::print(&text())?,
+        }
+        Ok(())
+    }
+
+    /// Says what went wrong in the form that was asked for. If that cannot be written either, the exit
+    /// code still tells.
+    fn report(&self, error: &Error) {
+        match self.format {
+            Format::Json => {
+                if let Err(unprinted) = ui::print_json(&ui::render_error_json(error)) {
+                    tracing::error!("{unprinted}");
+                }
+            }
+            Format::Text => self.terminal.say(&ui::render_error(error, self.terminal.color())),
         }
     }
 }
@@ -123,10 +137,7 @@ pub fn main() -> ExitCode {
     match run(&cli.verb, &context) {
         Ok(code) => code,
         Err(error) => {
-            match context.format {
-                Format::Json => ui::print_json(&ui::render_error_json(&error)),
-                Format::Text => context.terminal.say(&ui::render_error(&error, context.terminal.color())),
-            }
+            context.report(&error);
             ExitCode::from(error.class().exit_code())
         }
     }
@@ -139,7 +150,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
-        Verb::Completions(args) => Ok(shell::print_completions(args)),
+        Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),
     }
 }
@@ -167,7 +178,7 @@ fn refuse_command_line(error: &clap::Error) -> ExitCode {
     if words.iter().any(|word| word == "--format=json") || words.windows(2).any(wants_json) {
         let text = error.render().to_string();
         let message = text.trim_start_matches("error: ").trim_end().to_owned();
-        ui::print_json(&ui::render_error_json(&BadCommandLine(message).into()));
+        let _ = ui::print_json(&ui::render_error_json(&BadCommandLine(message).into()));
     } else {
         let _ = error.print();
     }

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::error::{Class, Fault};
 
@@ -58,10 +60,27 @@ impl Interrupt {
         });
     }
 
-    /// Raises the interrupt on SIGINT, SIGTERM and SIGHUP from now on.
-    pub fn listen(&self) -> Result<(), ctrlc::Error> {
+    /// Raises the interrupt on SIGINT, SIGTERM and SIGHUP from now on. A second one ends the process
+    /// at once: whoever sends it does not want to wait for what the first one did not reach.
+    ///
+    /// A SIGHUP that was ignored when the process began (`nohup`) stays ignored.
+    pub fn listen(&self) -> std::io::Result<()> {
+        let mut wanted = vec![SIGINT, SIGTERM];
+        if !is_ignored(SIGHUP) {
+            wanted.push(SIGHUP);
+        }
+        let mut signals = Signals::new(wanted)?;
         let interrupt = self.clone();
-        ctrlc::set_handler(move || interrupt.raise())
+        std::thread::spawn(move || {
+            for _ in signals.forever() {
+                if interrupt.check().is_err() {
+                    interrupt.signal(Signal::KILL);
+                    std::process::exit(Class::Interrupted.exit_code().into());
+                }
+                interrupt.raise();
+            }
+        });
+        Ok(())
     }
 
     /// Remembers a child's process group until the guard is dropped; what is left of the group is
@@ -86,6 +105,13 @@ impl Interrupt {
     fn groups(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         self.0.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the signal is ignored in this process, where the system tells (`SigIgn` in proc(5)).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// A registered process group; dropping it ends what is left of the group.

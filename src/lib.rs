@@ -14,8 +14,8 @@
 //! 5. Only [`clock`] asks for the time of day; no time is in a plan or a manifest.
 //! 6. Every serialized file carries a schema version, and no hash map is in a serialized type.
 //! 7. No step writes outside its declared outputs.
-//! 8. Nothing outside the workspace changes before packaging, and publishing replaces files
-//!    atomically, the manifest last.
+//! 8. Nothing but the workspace and the cache changes before packaging, and publishing replaces
+//!    files atomically, the manifest last.
 //! 9. A mismatch never exits 0.
 //! 10. What is found on disk is hashed again, not trusted.
 //!

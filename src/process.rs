@@ -8,7 +8,8 @@ pub mod log;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
@@ -140,7 +141,7 @@ pub fn run(invocation: &Invocation, log: &StepLog, interrupt: &Interrupt) -> Res
         .stdin_null()
         .stderr_to_stdout()
         .stdout_file(log.handle().map_err(failed)?);
-    let status = wait(&expression, invocation, interrupt).map_err(failed)?.status;
+    let status = wait(&expression, invocation, interrupt).map_err(failed)?;
     if status.success() {
         return Ok(());
     }
@@ -152,12 +153,21 @@ pub fn run(invocation: &Invocation, log: &StepLog, interrupt: &Interrupt) -> Res
 
 /// Runs the program to its end and gives back what it printed, for probes and short questions.
 pub fn ask(invocation: &Invocation, interrupt: &Interrupt) -> io::Result<Output> {
-    let expression =
-        duct::cmd(&invocation.program, &invocation.arguments).stdin_null().stdout_capture().stderr_capture();
-    wait(&expression, invocation, interrupt)
+    // Files and not pipes: a pipe has no end before everything that the program left behind has gone.
+    let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let expression = duct::cmd(&invocation.program, &invocation.arguments)
+        .stdin_null()
+        .stdout_file(out.try_clone()?)
+        .stderr_file(err.try_clone()?);
+    let status = wait(&expression, invocation, interrupt)?;
+    let read = |file: &mut File| {
+        let mut bytes = Vec::new();
+        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)
+    };
+    Ok(Output { status, stdout: read(&mut out)?, stderr: read(&mut err)? })
 }
 
-fn wait(expression: &duct::Expression, invocation: &Invocation, interrupt: &Interrupt) -> io::Result<Output> {
+fn wait(expression: &duct::Expression, invocation: &Invocation, interrupt: &Interrupt) -> io::Result<ExitStatus> {
     let isolated = invocation.isolated;
     let handle = expression
         .dir(&invocation.directory)
@@ -171,7 +181,7 @@ fn wait(expression: &duct::Expression, invocation: &Invocation, interrupt: &Inte
         })
         .start()?;
     let _watched: Vec<_> = handle.pids().into_iter().filter_map(|pid| interrupt.watch(pid)).collect();
-    handle.into_output()
+    handle.wait().map(|output| output.status)
 }
 
 /// Gives the child the usual umask: a caller's would show in the modes of what it makes.

@@ -12,6 +12,8 @@ use indicatif::MultiProgress;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::error::{Class, Fault};
+
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LogFormat {
@@ -82,16 +84,33 @@ impl Terminal {
     }
 }
 
-/// Writes a result to standard output. A reader that went away (`| head`) is no error.
-pub fn print(text: &str) {
+/// A result cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the result to standard output")]
+pub struct CannotPrint(#[source] io::Error);
+
+impl Fault for CannotPrint {
+    fn class(&self) -> Class {
+        Class::Preflight
+    }
+}
+
+/// Writes a result to standard output. A reader that went away (`| head`) is no error; a result that
+/// cannot be written is, lest an empty report be taken for a good one.
+pub fn print(text: &str) -> Result<(), CannotPrint> {
     let mut out = io::stdout().lock();
-    let _ =
-        out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let written =
+        out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes())).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CannotPrint(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a result as JSON to standard output.
-pub fn print_json(value: &impl serde::Serialize) {
-    print(&serde_json::to_string_pretty(value).unwrap_or_default());
+pub fn print_json(value: &impl serde::Serialize) -> Result<(), CannotPrint> {
+    print(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
 impl<'a> MakeWriter<'a> for Terminal {

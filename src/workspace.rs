@@ -11,6 +11,7 @@ pub use place::{WorkspaceError, check_path, check_space, default_root, free_mib}
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::step::StepId;
@@ -45,20 +46,25 @@ impl Workspace {
         let failed = |source| WorkspaceError::Io { path: root.to_owned(), source };
         fs::create_dir_all(root).map_err(failed)?;
         let workspace = Self::lock(root)?;
-        for directory in ["out", "tmp", "logs", "cache"] {
-            fs::create_dir_all(root.join(directory)).map_err(failed)?;
-        }
+        workspace.make_directories()?;
         Ok(workspace)
     }
 
     /// Opens the workspace that an earlier build made at `root`.
     pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
-        check_path(root)?;
-        if !root.join(LOCK).is_file() {
-            return Err(WorkspaceError::NotAWorkspace { path: root.to_owned() });
-        }
+        check_old(root)?;
         place::check_ignored(root)?;
-        Self::lock(root)
+        let workspace = Self::lock(root)?;
+        workspace.make_directories()?;
+        Ok(workspace)
+    }
+
+    fn make_directories(&self) -> Result<(), WorkspaceError> {
+        for directory in ["out", "tmp", "logs", "cache"] {
+            let path = self.root.join(directory);
+            fs::create_dir_all(&path).map_err(|source| WorkspaceError::Io { path, source })?;
+        }
+        Ok(())
     }
 
     fn lock(root: &Path) -> Result<Self, WorkspaceError> {
@@ -157,6 +163,12 @@ pub fn check_new(root: &Path) -> Result<(), WorkspaceError> {
     place::check_ignored(root)
 }
 
+/// Refuses a place where no earlier build has worked; nothing is written.
+pub fn check_old(root: &Path) -> Result<(), WorkspaceError> {
+    check_path(root)?;
+    if root.join(LOCK).is_file() { Ok(()) } else { Err(WorkspaceError::NotAWorkspace { path: root.to_owned() }) }
+}
+
 /// The journal of the workspace at `root`, whether or not it is open.
 pub fn journal_in(root: &Path) -> PathBuf {
     root.join("journal.jsonl")
@@ -174,7 +186,10 @@ pub fn outputs_in(root: &Path, step: &StepId) -> PathBuf {
 
 fn take_lock(root: &Path) -> Result<File, WorkspaceError> {
     let failed = |source| WorkspaceError::Io { path: root.join(LOCK), source };
-    let options = File::options().create(true).read(true).write(true).truncate(false).to_owned();
+    let mut options = File::options();
+    // A link in its place would have us write somewhere else.
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    options.create(true).read(true).write(true).truncate(false).custom_flags(no_link);
     let file = options.open(root.join(LOCK)).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -186,10 +201,12 @@ fn take_lock(root: &Path) -> Result<File, WorkspaceError> {
 /// Adds one to the number in the lock file. What is no number counts as none: an older version, or a
 /// crash before it was written.
 fn count_run(lock: &mut File) -> io::Result<u32> {
-    let mut text = String::new();
-    lock.read_to_string(&mut text)?;
-    let run = text.trim().parse().unwrap_or(0u32).saturating_add(1);
+    let mut bytes = Vec::new();
+    lock.read_to_end(&mut bytes)?;
+    let runs: u32 = String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0);
+    let run = runs.saturating_add(1);
     lock.rewind()?;
+    lock.set_len(0)?;
     lock.write_all(format!("{run}\n").as_bytes())?;
     Ok(run)
 }

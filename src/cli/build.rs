@@ -60,6 +60,6 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
     let built = build(&prepared, &request, &settings, &progress, &context.interrupt);
     progress.finish();
     let report = built?;
-    context.print(&report, || ui::render_build(&report));
+    context.print(&report, || ui::render_build(&report))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -25,7 +25,7 @@ pub(super) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode> {
     let prepared = prepare(&args.pins.pins, &Platform::here())?;
     let root = args.place.root(prepared.pins.recipe.name())?;
     let diagnosis = examine(&prepared.plan, &root, &context.interrupt)?;
-    context.print(&diagnosis, || render(&diagnosis));
+    context.print(&diagnosis, || render(&diagnosis))?;
     match diagnosis.problems.len() {
         0 => Ok(ExitCode::SUCCESS),
         // The findings are the result; with JSON a second document would spoil the first.

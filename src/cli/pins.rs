@@ -83,7 +83,7 @@ fn check(args: &CheckArgs, context: &Context) -> Result<ExitCode> {
             let _ = writeln!(text, "not recorded: {input}");
         }
         text
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -91,7 +91,7 @@ fn fill(args: &LockArgs, context: &Context) -> Result<ExitCode> {
     let prepared = prepare(&args.pins.pins, &Platform::here())?;
     let settings = args.settings.settings()?;
     let filled = lock(&prepared, &settings, args.dry_run, &context.interrupt)?;
-    context.print(&filled, || render(&filled));
+    context.print(&filled, || render(&filled))?;
     Ok(ExitCode::SUCCESS)
 }
 

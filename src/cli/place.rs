@@ -10,8 +10,9 @@ use crate::workspace::default_root;
 /// Where a build works.
 #[derive(Debug, Args)]
 pub(super) struct Place {
-    /// An absolute, unused path to work in [default: .rebuild/<recipe> below the current directory]
-    #[arg(short, long, value_name = "DIR", env = "REBUILD_WORKSPACE")]
+    /// An absolute, unused path to work in [env: `REBUILD_WORKSPACE`, `AI_BUILD_DIR`] [default:
+    /// .rebuild/<recipe> below the current directory]
+    #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
     /// Go on in a workspace that an earlier build left
     #[arg(long)]
@@ -32,9 +33,12 @@ impl Fault for NoDirectory {
 impl Place {
     /// The workspace's path for `recipe`.
     pub(super) fn root(&self, recipe: &str) -> Result<PathBuf> {
-        // The name that the build script had for it before this program.
-        let old_name = || std::env::var_os("AI_BUILD_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
-        match self.workspace.clone().or_else(old_name) {
+        // The second is the name that the build script had for it before this program. An empty value
+        // is how a shell unsets a variable for one command.
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let given =
+            self.workspace.clone().or_else(|| variable("REBUILD_WORKSPACE")).or_else(|| variable("AI_BUILD_DIR"));
+        match given {
             Some(root) => Ok(root),
             None => Ok(default_root(&std::env::current_dir().map_err(NoDirectory)?, recipe)),
         }

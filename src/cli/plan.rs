@@ -63,7 +63,7 @@ pub(super) fn show(
     if let Some(other) = other {
         let before = prepare(other, &plan.platform)?;
         let changes = diff(&before.plan, plan);
-        context.print(&changes, || render_changes(&changes));
+        context.print(&changes, || render_changes(&changes))?;
         return Ok(ExitCode::SUCCESS);
     }
     let reasons = match place {
@@ -89,7 +89,7 @@ pub(super) fn show(
             let _ = writeln!(text, "  {name:<12} {wanted:<16} {path}");
         }
         text
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,8 +23,9 @@ pub(super) struct SettingsArgs {
     /// A directory that serves inputs by digest; can be given several times
     #[arg(long, value_name = "DIR")]
     vendor: Vec<PathBuf>,
-    /// Where fetched files are kept by digest [default: rebuild-model in the user's cache directory]
-    #[arg(long, value_name = "DIR", env = "REBUILD_CACHE")]
+    /// Where fetched files are kept by digest [env: `REBUILD_CACHE`] [default: rebuild-model in the
+    /// user's cache directory]
+    #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 }
 
@@ -55,7 +56,8 @@ impl SettingsArgs {
         if let Some(path) = config_path(config.as_deref(), home.as_deref()) {
             mirrors.add_file(&path)?;
         }
-        let cache = match &self.cache {
+        let variable = || std::env::var_os("REBUILD_CACHE").filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = match self.cache.clone().or_else(variable) {
             Some(cache) => here.join(cache),
             None => Store::usual_cache(|name| std::env::var_os(name)).ok_or(NoCache)?,
         };

@@ -40,11 +40,11 @@ impl Fault for CannotWrite {
     }
 }
 
-pub(super) fn print_completions(args: &CompletionsArgs) -> ExitCode {
+pub(super) fn print_completions(args: &CompletionsArgs) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::command(), "rebuild-model", &mut script);
-    crate::ui::print(&String::from_utf8_lossy(&script));
-    ExitCode::SUCCESS
+    crate::ui::print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn write_manual(args: &ManArgs) -> Result<ExitCode> {

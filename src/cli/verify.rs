@@ -21,7 +21,8 @@ pub(super) struct VerifyArgs {
 
 pub(super) fn run(args: &VerifyArgs, context: &Context) -> Result<ExitCode> {
     let report = verify(&args.manifest, &Options { root: args.root.clone() }, &context.interrupt)?;
-    context
-        .print(&report, || format!("{} artifacts are what {} says", report.artifacts.len(), report.manifest.display()));
+    context.print(&report, || {
+        format!("{} artifacts are what {} says", report.artifacts.len(), report.manifest.display())
+    })?;
     Ok(ExitCode::SUCCESS)
 }

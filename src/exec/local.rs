@@ -60,7 +60,8 @@ pub fn read(
     pinned: &Recorded<Digest>,
 ) -> Result<Vec<u8>, LocalError> {
     let path = directory.join(path);
-    let bytes = std::fs::read(&path).map_err(|source| LocalError::Unreadable { what, path: path.clone(), source })?;
+    let read = check_kind(&path).and_then(|()| std::fs::read(&path));
+    let bytes = read.map_err(|source| LocalError::Unreadable { what, path: path.clone(), source })?;
     let found = Digest::of(&bytes);
     compare(what, path, pinned, found)?;
     Ok(bytes)
@@ -71,11 +72,16 @@ pub fn read(
 pub fn check_all(plan: &Plan, directory: &Path) -> Result<(), LocalError> {
     for (what, path, pinned) in files_of(plan) {
         let path = directory.join(path);
-        let hashed = crate::digest::hash_file(&path);
+        let hashed = check_kind(&path).and_then(|()| crate::digest::hash_file(&path));
         let (found, _) = hashed.map_err(|source| LocalError::Unreadable { what, path: path.clone(), source })?;
         compare(what, path, pinned, found)?;
     }
     Ok(())
+}
+
+/// A pipe would be waited for, and a device may have no end.
+fn check_kind(path: &Path) -> io::Result<()> {
+    if path.metadata()?.is_file() { Ok(()) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 fn compare(what: &'static str, path: PathBuf, pinned: &Recorded<Digest>, found: Digest) -> Result<(), LocalError> {

@@ -156,7 +156,7 @@ impl StepRun<'_> {
             let (sha256, size) = hash_path(&path).map_err(failed(&path))?;
             outputs.insert(output.clone(), Output { sha256, size });
         }
-        workspace.finish(&self.step.id).map_err(failed(&scratch))?;
+        workspace.finish(&self.step.id).map_err(failed(&workspace.outputs(&self.step.id)))?;
         Ok((done, outputs))
     }
 

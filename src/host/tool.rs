@@ -218,7 +218,7 @@ pub(super) fn ask_text(program: &Path, question: &[&str], interrupt: &Interrupt)
     let invocation = Invocation {
         program: program.to_owned(),
         arguments: question.iter().map(OsString::from).collect(),
-        directory: std::env::temp_dir(),
+        directory: PathBuf::from("/"),
         environment,
         isolated: false,
     };

@@ -4,6 +4,8 @@
 //! runtime; a git source brings the model's definition, the files that the wheels lack and the WASI
 //! adapter. Compiler and runtime are of one version by construction.
 
+use std::num::NonZeroU16;
+
 use serde::{Deserialize, Serialize};
 
 use super::draft::{Draft, cost};
@@ -20,7 +22,7 @@ pub struct Parameters {
     pub model: Name,
     /// The most sequences that the library decodes at a time. It is the leading dimension of the KV
     /// cache and of most work buffers.
-    pub max_batch_size: u16,
+    pub max_batch_size: NonZeroU16,
     /// Version that the tvm-ffi library must say it has, as `major.minor.patch`.
     pub ffi_version: String,
     /// Symbols that the native tvm-ffi library must export.

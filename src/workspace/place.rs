@@ -1,7 +1,7 @@
 //! Where a workspace may be, and why it may not be elsewhere.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Class, Fault};
 
@@ -45,7 +45,7 @@ pub enum WorkspaceError {
         path: PathBuf,
     },
     /// Upstream's tools cannot work below this path.
-    #[error("workspace {path:?} has {what} in its path, which Emscripten and Python packages do not survive")]
+    #[error("workspace {path:?} has {what} in its path, which the tools of a build do not survive")]
     Unusable {
         /// The path.
         path: PathBuf,
@@ -105,14 +105,20 @@ impl Fault for WorkspaceError {
             Self::NotAbsolute { .. } => "name an absolute, unused path".into(),
             Self::Unusable { .. } => "name another path with --workspace, for example below /tmp".into(),
             Self::Full { .. } => "free some space, or name a path on another disk with --workspace".into(),
+            Self::Repository { source, .. } if source.code() == git2::ErrorCode::Owner => {
+                "the repository belongs to somebody else; `git config --global --add safe.directory PATH` trusts it, or name a path elsewhere with --workspace".into()
+            }
             Self::Io { .. } | Self::Repository { .. } => return None,
         })
     }
 }
 
+/// The directory that holds the workspaces of a site.
+const USUAL: &str = ".rebuild";
+
 /// The default workspace of a recipe: `.rebuild/<recipe>` under the directory the build is called from.
 pub fn default_root(directory: &Path, recipe: &str) -> PathBuf {
-    directory.join(".rebuild").join(recipe)
+    directory.join(USUAL).join(recipe)
 }
 
 /// Refuses a path in which upstream's tools cannot work: relative, or with white space, quotes or
@@ -125,6 +131,7 @@ pub fn check_path(root: &Path) -> Result<(), WorkspaceError> {
         Some(text) if text.contains(['\'', '"', '$', '`', '\\', ':', ';']) => {
             unusable("a quote or another special character")
         }
+        Some(_) if root.components().any(|part| part == Component::ParentDir) => unusable("`..`"),
         Some(_) if !root.is_absolute() => Err(WorkspaceError::NotAbsolute { path: root.to_owned() }),
         Some(_) => Ok(()),
     }
@@ -173,12 +180,11 @@ pub(super) fn check_ignored(root: &Path) -> Result<(), WorkspaceError> {
     if repository.is_path_ignored(&as_directory).map_err(failed)? {
         return Ok(());
     }
-    let first = relative.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
-    Err(WorkspaceError::NotIgnored {
-        path: root.to_owned(),
-        repository: work_tree_path,
-        rule: format!("/{}/", first.unwrap_or_default()),
-    })
+    // The usual place is ignored as a whole; of any other exactly the workspace, since what lies around
+    // it may be somebody's sources.
+    let usual = relative.ancestors().find(|path| path.file_name().is_some_and(|name| name == USUAL));
+    let rule = format!("/{}/", usual.unwrap_or(relative).display());
+    Err(WorkspaceError::NotIgnored { path: root.to_owned(), repository: work_tree_path, rule })
 }
 
 /// The path with every link resolved in the part of it that exists.

@@ -11,6 +11,7 @@ mod refusing;
 #[allow(dead_code, reason = "the tests of git sources use the rest")]
 mod repositories;
 mod resuming;
+mod stubborn;
 mod terminal;
 mod tools;
 mod working;

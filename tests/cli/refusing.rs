@@ -49,7 +49,7 @@ fn a_value_of_another_type_is_shown_where_it_stands() {
       |
     6 | max_batch_size = "1"
       |                  ^^^
-    invalid type: string "1", expected u16
+    invalid type: string "1", expected a nonzero u16
     "#);
     assert_snapshot!(refused("max_batch_size = 1", "max_batch_size = -1"), @r#"
     error: pins.toml is not valid
@@ -57,7 +57,7 @@ fn a_value_of_another_type_is_shown_where_it_stands() {
       |
     6 | max_batch_size = -1
       |                  ^^
-    invalid value: integer `-1`, expected u16
+    invalid value: integer `-1`, expected a nonzero u16
     "#);
     assert_snapshot!(refused("version = \">=9\"", "version = \"latest\""), @r#"
     error: pins.toml is not valid

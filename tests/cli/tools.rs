@@ -83,7 +83,7 @@ fn doctor_lists_everything_that_is_wrong_at_once() {
       hint    install Emscripten 3.1.6 or newer
     problem   tool `uv` is version 0.1.0, and >=0.4 is wanted (ROOT/bin/uv)
       hint    install it and put it on PATH
-    problem   workspace "ROOT/with space" has white space in its path, which Emscripten and Python packages do not survive
+    problem   workspace "ROOT/with space" has white space in its path, which the tools of a build do not survive
       hint    name another path with --workspace, for example below /tmp
     "#);
     let json = env.run(&["doctor", "--format", "json"]).code(2).json();

@@ -69,7 +69,7 @@ fn a_locked_workspace_is_refused() {
 fn paths_that_tools_do_not_survive_are_refused() {
     let env = mini();
     assert_snapshot!(env.build(&["-w", &env.text("with space")]).code(2).stderr, @r#"
-    error: workspace "ROOT/with space" has white space in its path, which Emscripten and Python packages do not survive
+    error: workspace "ROOT/with space" has white space in its path, which the tools of a build do not survive
     hint: name another path with --workspace, for example below /tmp
     "#);
     assert_snapshot!(env.build(&["-w", "relative"]).code(1).stderr, @r#"
@@ -77,13 +77,13 @@ fn paths_that_tools_do_not_survive_are_refused() {
     hint: name an absolute, unused path
     "#);
     assert_snapshot!(env.build(&["-w", &env.text("a:b")]).code(2).stderr, @r#"
-    error: workspace "ROOT/a:b" has a quote or another special character in its path, which Emscripten and Python packages do not survive
+    error: workspace "ROOT/a:b" has a quote or another special character in its path, which the tools of a build do not survive
     hint: name another path with --workspace, for example below /tmp
     "#);
     let mut command = env.command(&build_arguments(&["-w"]));
     command.arg(env.path("").join(OsStr::from_bytes(b"caf\xe9")));
     assert_snapshot!(env.ran(command.output().unwrap()).code(2).stderr, @r#"
-    error: workspace "ROOT/caf\xE9" has bytes that are not UTF-8 in its path, which Emscripten and Python packages do not survive
+    error: workspace "ROOT/caf\xE9" has bytes that are not UTF-8 in its path, which the tools of a build do not survive
     hint: name another path with --workspace, for example below /tmp
     "#);
     for left in ["with space", "a:b", "site/relative", "site/.rebuild"] {

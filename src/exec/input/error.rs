@@ -165,6 +165,9 @@ impl Fault for InputError {
                 "check the network, the proxy (HTTPS_PROXY, NO_PROXY) and the certificates (SSL_CERT_FILE); {} can be served by a --vendor directory or a --mirror",
                 named(*digest)
             ),
+            Self::Offline { digest: None, .. } => {
+                "run once without --offline: without a recorded digest there is nothing to look for in a --vendor directory".into()
+            }
             Self::Offline { digest, .. } => {
                 format!("run once without --offline, or put {} into a --vendor directory", named(*digest))
             }
