@@ -159,6 +159,23 @@ fn what_is_not_a_manifest_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_manifest_nested_without_end_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("manifest.json");
+    fs::write(&path, format!("{{\"schema\":1,\n\"x\":{}{}}}", "[".repeat(60_000), "]".repeat(60_000))).unwrap();
+    for error in [Manifest::read(&path).unwrap_err(), Update::prepare(&path, &entries("one")).unwrap_err()] {
+        assert_eq!(error.class(), Class::Artifact);
+        assert!(error.to_string().contains("line 2, column 131"), "{error}");
+    }
+    // Whatever may be nested in a manifest can be read as an entry, too.
+    let deepest = format!("{{\"artifacts\":{{\"a\":{}{}}}}}", "[".repeat(125), "]".repeat(125));
+    let manifest = parse(&deepest).unwrap();
+    let (_, text) = manifest.artifacts().next().unwrap();
+    serde_json::from_str::<serde_json::Value>(text).unwrap();
+    manifest.with(&entries("one"));
+}
+
+#[test]
 fn an_update_replaces_the_file_and_tells_what_changed() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("new/manifest.json");
