@@ -4,6 +4,7 @@
 //! and adds what it does not tell: spans, so that a rewrite can leave all other bytes alone, and
 //! keys that stand twice in an object, of which readers disagree on the one that counts.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Place;
@@ -129,6 +130,7 @@ impl Scanner<'_> {
 
     fn members(&mut self) -> Result<Vec<Member>, Fault> {
         let mut members: Vec<Member> = Vec::new();
+        let mut keys = HashSet::new();
         self.at += 1;
         loop {
             self.skip_space();
@@ -144,7 +146,7 @@ impl Scanner<'_> {
             let fault = |reason| Fault { place: Place::of(self.text, key_span.start), reason };
             let key: String = serde_json::from_str(&self.text[key_span.clone()])
                 .map_err(|error| fault(without_place(&error.to_string())))?;
-            if members.iter().any(|member| member.key == key) {
+            if !keys.insert(key.clone()) {
                 return Err(fault(format!("the key `{key}` stands twice in the same object")));
             }
             self.skip_space();

@@ -176,6 +176,24 @@ fn a_manifest_nested_without_end_is_refused() {
 }
 
 #[test]
+fn the_number_of_keys_costs_no_more_than_itself() {
+    // Not timed: the square of this number is what a test run does not come to the end of.
+    const KEYS: usize = 200_000;
+    let (path, entry) = entries("one").pop_first().unwrap();
+    let many: Entries =
+        (0..KEYS / 40).map(|index| (format!("{path}.{index}").parse().unwrap(), entry.clone())).collect();
+    let theirs: Vec<_> = (0..KEYS).map(|index| format!("\"{index}\":{{}}")).collect();
+    let stale: Vec<_> = many.keys().map(|path| format!("\"{path}\":{{\"role\":\"stale\"}}")).collect();
+    for known in [theirs, stale] {
+        let text = format!("{{\"artifacts\":{{{}}}}}", known.join(","));
+        let merged = parse(&text).unwrap().with(&many);
+        assert_eq!(parse(&merged).unwrap().with(&many), merged);
+        assert!(known[0].contains("role") || merged.contains(&known[KEYS / 2]));
+        assert_eq!(changes(Some(&parse(&merged).unwrap()), &many).len(), many.len());
+    }
+}
+
+#[test]
 fn an_update_replaces_the_file_and_tells_what_changed() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("new/manifest.json");
