@@ -42,7 +42,7 @@ use self::json::Node;
 use crate::artifact::encoding::FileId;
 use crate::error::{Class, Fault};
 use crate::pins::RelativePath;
-use crate::replace::Replacement;
+use crate::replace::{self, Replacement};
 
 /// The schema of manifests that this version reads and writes.
 pub const SCHEMA: u32 = 1;
@@ -343,9 +343,10 @@ fn write_beside(target: &Path, text: &str) -> io::Result<Replacement> {
 
 /// Where the file is that `path` means.
 fn resolve(path: &Path) -> Result<PathBuf, ManifestError> {
-    let Ok(link) = fs::read_link(path) else { return Ok(path.to_owned()) };
-    fs::canonicalize(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => ManifestError::Dangling { path: path.to_owned(), target: link },
+    replace::resolve(path).map_err(|error| match fs::read_link(path) {
+        Ok(target) if error.kind() == io::ErrorKind::NotFound => {
+            ManifestError::Dangling { path: path.to_owned(), target }
+        }
         _ => ManifestError::Read { path: path.to_owned(), source: error },
     })
 }
