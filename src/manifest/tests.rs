@@ -3,6 +3,7 @@ use std::os::unix::fs::symlink;
 use super::*;
 use crate::artifact::encoding::Encoded;
 use crate::digest::Digest;
+use crate::error::{Class, Fault};
 use crate::pins::Encoding;
 
 fn id(text: &str) -> FileId {
@@ -242,7 +243,28 @@ fn a_symbolic_link_stays_one() {
 }
 
 #[test]
-fn a_directory_in_the_manifests_place_is_an_error() {
+fn what_is_no_regular_file_is_not_opened() {
     let root = tempfile::tempdir().unwrap();
-    assert!(matches!(Update::prepare(root.path(), &entries("one")), Err(ManifestError::Read { .. })));
+    let (pipe, link) = (root.path().join("pipe"), root.path().join("link"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    symlink("pipe", &link).unwrap();
+    for path in [root.path(), Path::new("/dev/zero"), &pipe, &link] {
+        for error in [Manifest::read(path).unwrap_err(), Update::prepare(path, &entries("one")).unwrap_err()] {
+            assert!(matches!(error, ManifestError::NotAFile { .. }), "{error}");
+            assert_eq!(error.class(), Class::Artifact);
+            assert!(error.hint().is_some());
+        }
+    }
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_file_too_large_for_a_manifest_is_not_read_to_its_end() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("manifest.json");
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    for error in [Manifest::read(&path).unwrap_err(), Update::prepare(&path, &entries("one")).unwrap_err()] {
+        assert!(matches!(error, ManifestError::TooLarge { .. }), "{error}");
+        assert!(error.to_string().contains("larger than 67108864 bytes"), "{error}");
+    }
 }
