@@ -1,6 +1,7 @@
 //! Verification fails closed: what is not stated, not readable or not understood is a finding.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
@@ -256,5 +257,9 @@ fn the_root_may_be_elsewhere() {
     assert!(error.hint().unwrap().contains("--root"));
     assert_eq!(error.detail().unwrap().lines().count(), 3);
     check(Some(site.path(""))).unwrap();
-    assert!(matches!(check(Some(site.path("nowhere"))).unwrap_err(), VerifyError::Root { .. }));
+    for (root, kind) in [("nowhere", ErrorKind::NotFound), ("a.gz", ErrorKind::NotADirectory)] {
+        let error = check(Some(site.path(root))).unwrap_err();
+        assert!(matches!(&error, VerifyError::Root { source, .. } if source.kind() == kind), "{error:?}");
+        assert!(error.hint().unwrap().contains("--root"));
+    }
 }
