@@ -21,13 +21,15 @@
 //! ```
 //!
 //! Whatever else stands in the file belongs to the site and keeps its bytes: other keys at every
-//! level, other artifacts, the order of keys, the way numbers are written, the indentation.
+//! level, other artifacts, the order of keys, the way numbers are written, the indentation. Only in
+//! `integrity` does verification accept no key but the two.
 
 mod entry;
 mod error;
 mod json;
 mod merge;
 
+pub(crate) use entry::hashed_name;
 pub use entry::{Entry, Integrity, integrity_of};
 pub use error::ManifestError;
 

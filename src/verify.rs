@@ -139,7 +139,7 @@ fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Repo
         findings.push(Finding::new(None, Problem::NoSchema));
     }
     let mut work: Vec<_> =
-        manifest.artifacts().enumerate().map(|(index, (name, text))| (index, name, Claim::read(text))).collect();
+        manifest.artifacts().enumerate().map(|(index, (name, text))| (index, name, Claim::read(name, text))).collect();
     if work.is_empty() {
         findings.push(Finding::new(None, Problem::NoArtifacts));
     }
