@@ -21,18 +21,22 @@
 //! ```
 //!
 //! Whatever else stands in the file belongs to the site and keeps its bytes: other keys at every
-//! level, other artifacts, the order of keys, the way numbers are written, the indentation.
+//! level, other artifacts, the order of keys, the way numbers are written, the indentation. Only in
+//! `integrity` does verification accept no key but the two.
 
 mod entry;
+mod error;
 mod json;
 mod merge;
 
+pub(crate) use entry::hashed_name;
 pub use entry::{Entry, Integrity, integrity_of};
+pub use error::ManifestError;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -40,12 +44,15 @@ use serde_json::json;
 
 use self::json::Node;
 use crate::artifact::encoding::FileId;
-use crate::error::{Class, Fault};
 use crate::pins::RelativePath;
-use crate::replace::Replacement;
+use crate::replace::{self, Replacement};
 
 /// The schema of manifests that this version reads and writes.
 pub const SCHEMA: u32 = 1;
+
+/// The most bytes that a manifest may have: some 90 000 artifacts, far more than a site delivers,
+/// and little enough to be held in memory several times over.
+pub const LARGEST: u64 = 64 << 20;
 
 /// A build's artifacts, by path from the directory they are delivered to.
 pub type Entries = BTreeMap<RelativePath, Entry>;
@@ -81,80 +88,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a manifest cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// It cannot be read.
-    #[error("cannot read the manifest {path}")]
-    Read {
-        /// The manifest.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It is a symbolic link to nothing.
-    #[error("the manifest {path} is a symbolic link to {target}, which does not exist")]
-    Dangling {
-        /// The manifest.
-        path: PathBuf,
-        /// Where it points.
-        target: PathBuf,
-    },
-    /// Its text is not JSON, or not the JSON that is wanted here.
-    #[error("the manifest {path} is not valid at {place}: {reason}")]
-    Invalid {
-        /// The manifest.
-        path: PathBuf,
-        /// Where.
-        place: Place,
-        /// What is wrong.
-        reason: String,
-    },
-    /// It was written by a later version.
-    #[error("the manifest {path} has schema {found}, expected at most {SCHEMA}")]
-    Newer {
-        /// The manifest.
-        path: PathBuf,
-        /// Its schema.
-        found: String,
-    },
-    /// It cannot be written.
-    #[error("cannot write the manifest {path}")]
-    Write {
-        /// The manifest.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-impl Fault for ManifestError {
-    fn class(&self) -> Class {
-        match self {
-            Self::Write { .. } => Class::Step,
-            _ => Class::Artifact,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "name the manifest that a build wrote; `manifest` under [packaging] says where that is".into()
-            }
-            Self::Read { .. } => "make the manifest a readable file".into(),
-            Self::Dangling { .. } => "restore what the link points to, or remove the link".into(),
-            Self::Invalid { .. } => "mend the manifest by hand, or restore it from version control".into(),
-            Self::Newer { .. } => "use the version of rebuild-model that wrote it, or a later one".into(),
-            Self::Write { .. } => "the old manifest is untouched; free the disk or make the directory writable".into(),
-        })
-    }
-}
-
 impl Manifest {
-    /// Reads the file at `path`.
+    /// Reads the file at `path`, a regular one of at most [`LARGEST`] bytes.
     pub fn read(path: &Path) -> Result<Self, ManifestError> {
-        let bytes = fs::read(path).map_err(|source| ManifestError::Read { path: path.to_owned(), source })?;
-        Self::parse(path, bytes)
+        Self::parse(path, read_file(path)?)
     }
 
     /// Reads `bytes`; `path` is for errors only.
@@ -299,10 +236,10 @@ impl Update {
     /// A symbolic link stays one: the file it points to is the one that will be replaced.
     pub fn prepare(path: &Path, entries: &Entries) -> Result<Self, ManifestError> {
         let target = resolve(path)?;
-        let old = match fs::read(&target) {
-            Ok(bytes) => Some(Manifest::parse(path, bytes)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(ManifestError::Read { path: path.to_owned(), source }),
+        let old = match Manifest::read(path) {
+            Ok(manifest) => Some(manifest),
+            Err(ManifestError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
         };
         let changes = changes(old.as_ref(), entries);
         let text = old.as_ref().map_or_else(|| Manifest::fresh(entries), |old| old.with(entries));
@@ -341,11 +278,28 @@ fn write_beside(target: &Path, text: &str) -> io::Result<Replacement> {
     Ok(replacement)
 }
 
+fn read_file(path: &Path) -> Result<Vec<u8>, ManifestError> {
+    let failed = |source| ManifestError::Read { path: path.to_owned(), source };
+    // Asked before it is opened: opening a pipe would wait for ever.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(ManifestError::NotAFile { path: path.to_owned() });
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    // Whatever size the system tells, a file may go on.
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(ManifestError::TooLarge { path: path.to_owned() });
+    }
+    Ok(bytes)
+}
+
 /// Where the file is that `path` means.
 fn resolve(path: &Path) -> Result<PathBuf, ManifestError> {
-    let Ok(link) = fs::read_link(path) else { return Ok(path.to_owned()) };
-    fs::canonicalize(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => ManifestError::Dangling { path: path.to_owned(), target: link },
+    replace::resolve(path).map_err(|error| match fs::read_link(path) {
+        Ok(target) if error.kind() == io::ErrorKind::NotFound => {
+            ManifestError::Dangling { path: path.to_owned(), target }
+        }
         _ => ManifestError::Read { path: path.to_owned(), source: error },
     })
 }

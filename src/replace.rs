@@ -15,9 +15,14 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// Begins to replace `target`, whose directory must exist. A symbolic link at `target` would be
-    /// replaced itself, not what it points to.
-    pub fn begin(target: &Path) -> io::Result<Self> {
+    /// Begins to replace the file at `path`, whose directory must exist. A symbolic link stays one:
+    /// what it points to is replaced.
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        Self::begin_unfollowed(&resolve(path)?)
+    }
+
+    /// The same, but a symbolic link at `target` is replaced itself, and what it points to stays.
+    pub fn begin_unfollowed(target: &Path) -> io::Result<Self> {
         let mode = match fs::symlink_metadata(target) {
             Ok(old) if old.is_file() => old.permissions(),
             Ok(old) if old.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -54,12 +59,19 @@ impl Write for Replacement {
     }
 }
 
+/// Where the file is that `path` means: at the end of every link.
+pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
+    if path.is_symlink() { fs::canonicalize(path) } else { Ok(path.to_owned()) }
+}
+
 fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -77,5 +89,42 @@ mod tests {
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
         drop(Replacement::begin(&target).unwrap());
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+    /// Replaces what `link` means with "new".
+    fn replaced(link: &Path, begin: fn(&Path) -> io::Result<Replacement>) {
+        let mut replacement = begin(link).unwrap();
+        replacement.write_all(b"new").unwrap();
+        replacement.commit().unwrap();
+        assert_eq!(fs::read_to_string(link).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_link_is_followed_unless_it_is_to_be_replaced_itself() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("elsewhere")).unwrap();
+        let (real, link) = (root.path().join("elsewhere/real"), root.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        fs::set_permissions(&real, Permissions::from_mode(0o640)).unwrap();
+        symlink("elsewhere/between", &link).unwrap();
+        symlink("real", root.path().join("elsewhere/between")).unwrap();
+        replaced(&link, Replacement::begin);
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+
+        fs::write(&real, "old").unwrap();
+        replaced(&link, Replacement::begin_unfollowed);
+        assert!(!link.is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "old");
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        symlink("nowhere", root.path().join("link")).unwrap();
+        symlink("circle", root.path().join("circle")).unwrap();
+        assert_eq!(Replacement::begin(&root.path().join("link")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(Replacement::begin(&root.path().join("circle")).is_err());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
     }
 }

@@ -128,14 +128,18 @@ fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Repo
     let manifest = Manifest::read(path)?;
     let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let root = options.root.as_deref().unwrap_or(beside);
-    let real = fs::canonicalize(root).map_err(|source| VerifyError::Root { path: root.to_owned(), source })?;
+    let failed = |source| VerifyError::Root { path: root.to_owned(), source };
+    let real = fs::canonicalize(root).map_err(failed)?;
+    if !real.is_dir() {
+        return Err(failed(io::ErrorKind::NotADirectory.into()));
+    }
 
     let mut findings = Vec::new();
     if !manifest.has_schema() {
         findings.push(Finding::new(None, Problem::NoSchema));
     }
     let mut work: Vec<_> =
-        manifest.artifacts().enumerate().map(|(index, (name, text))| (index, name, Claim::read(text))).collect();
+        manifest.artifacts().enumerate().map(|(index, (name, text))| (index, name, Claim::read(name, text))).collect();
     if work.is_empty() {
         findings.push(Finding::new(None, Problem::NoArtifacts));
     }

@@ -276,6 +276,17 @@ fn a_manifest_that_cannot_be_used_stops_everything() {
 }
 
 #[test]
+fn a_directory_in_the_manifests_place_stops_everything() {
+    let env = Env::new();
+    env.deliver();
+    fs::remove_file(env.path("site/manifest.json")).unwrap();
+    fs::create_dir(env.path("site/manifest.json")).unwrap();
+    fails_without_a_trace(&env, |error| {
+        matches!(error, PublishError::Manifest(ManifestError::NotAFile { .. })) && error.class() == Class::Artifact
+    });
+}
+
+#[test]
 fn a_file_that_changed_after_packaging_stops_everything() {
     let env = Env::new();
     let entries = env.package_into("out").unwrap();

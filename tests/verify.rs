@@ -1,6 +1,7 @@
 //! Verification fails closed: what is not stated, not readable or not understood is a finding.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
@@ -129,6 +130,62 @@ fn every_part_of_an_entry_must_be_there_and_well_formed() {
 }
 
 #[test]
+fn what_a_page_relies_on_is_right_or_absent() {
+    let entry = |site: &Site| site.manifest["artifacts"]["a.gz"].clone();
+    let right = entry(&Site::new());
+    let (packed, unpacked) = (&right["integrity"]["packed"], &right["integrity"]["unpacked"]);
+    let spoilt = [
+        ("integrity", json!(5)),
+        ("integrity", Value::Null),
+        ("integrity", json!([])),
+        ("integrity", json!({})),
+        ("integrity", json!({ "packed ": packed, "unpacked": unpacked })),
+        ("integrity", json!({ "packed": packed, "unpacked": unpacked, "sha384": "sha384-AAAA" })),
+        ("integrity", json!({ "packed": unpacked, "unpacked": packed })),
+        ("integrity", json!({ "packed": packed, "unpacked": [unpacked] })),
+        ("hashedName", json!("../../evil.gz")),
+        ("hashedName", json!("a.0123456789abcdef.gz")),
+        ("hashedName", json!("")),
+        ("hashedName", json!({ "name": "a.gz" })),
+        ("hashedName", Value::Null),
+    ];
+    let mut shown = Vec::new();
+    for (key, value) in spoilt {
+        shown.push(found(|site| site.manifest["artifacts"]["a.gz"][key] = value));
+    }
+    let shown = shown.join("\n").replace(packed.as_str().unwrap(), "PACKED");
+    let shown = shown.replace(unpacked.as_str().unwrap(), "UNPACKED").replace("artifact a.gz: ", "");
+    insta::assert_snapshot!(shown, @r#"
+    `integrity` must be an object, found 5
+    `integrity` must be an object, found null
+    `integrity` must be an object, found []
+    `integrity.packed` is missing from its entry
+    `integrity.unpacked` is missing from its entry
+    `integrity.packed` is missing from its entry
+    `integrity.packed ` is not known
+    `integrity.sha384` is not known
+    `integrity.packed` does not fit the recorded digest: expected PACKED, found "UNPACKED"
+    `integrity.unpacked` does not fit the recorded digest: expected UNPACKED, found "PACKED"
+    `integrity.unpacked` does not fit the recorded digest: expected UNPACKED, found ["UNPACKED"]
+    `hashedName` does not fit the recorded digest: expected a.645fee270afeab8c.gz, found "../../evil.gz"
+    `hashedName` does not fit the recorded digest: expected a.645fee270afeab8c.gz, found "a.0123456789abcdef.gz"
+    `hashedName` does not fit the recorded digest: expected a.645fee270afeab8c.gz, found ""
+    `hashedName` does not fit the recorded digest: expected a.645fee270afeab8c.gz, found {"name":"a.gz"}
+    `hashedName` does not fit the recorded digest: expected a.645fee270afeab8c.gz, found null
+    "#);
+    for key in ["integrity", "hashedName"] {
+        let mut site = Site::new();
+        site.manifest["artifacts"]["a.gz"].as_object_mut().unwrap().remove(key).unwrap();
+        site.verify().unwrap();
+    }
+    // Other keys are the site's own.
+    let mut site = Site::new();
+    site.manifest["artifacts"]["a.gz"]["note"] = json!({ "by": "site", "hashedName": 1 });
+    site.manifest["artifacts"]["a.gz"]["packed"]["mime"] = json!("application/gzip");
+    site.verify().unwrap();
+}
+
+#[test]
 fn paths_that_lead_out_are_refused() {
     for path in ["../outside", "/etc/hostname", "a/../../outside", "", "./a.gz", "a\\b"] {
         let text = found(|site| {
@@ -174,7 +231,8 @@ fn what_is_wrong_with_the_files_is_collected() {
 #[test]
 fn a_file_below_a_file_is_missing() {
     let text = found(|site| {
-        let entry = site.manifest["artifacts"]["c"].take();
+        let mut entry = site.manifest["artifacts"]["c"].take();
+        entry.as_object_mut().unwrap().remove("hashedName");
         site.manifest["artifacts"] = json!({ "c/below": entry });
     });
     assert_eq!(text, "artifact c/below: there is no such file in ROOT");
@@ -256,5 +314,9 @@ fn the_root_may_be_elsewhere() {
     assert!(error.hint().unwrap().contains("--root"));
     assert_eq!(error.detail().unwrap().lines().count(), 3);
     check(Some(site.path(""))).unwrap();
-    assert!(matches!(check(Some(site.path("nowhere"))).unwrap_err(), VerifyError::Root { .. }));
+    for (root, kind) in [("nowhere", ErrorKind::NotFound), ("a.gz", ErrorKind::NotADirectory)] {
+        let error = check(Some(site.path(root))).unwrap_err();
+        assert!(matches!(&error, VerifyError::Root { source, .. } if source.kind() == kind), "{error:?}");
+        assert!(error.hint().unwrap().contains("--root"));
+    }
 }

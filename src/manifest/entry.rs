@@ -63,7 +63,7 @@ pub fn integrity_of(digest: &Digest) -> String {
 }
 
 /// `<stem>.<first 16 digits of the packed sha256>.<extension>`, the encoding's suffix staying last.
-fn hashed_name(path: &RelativePath, encoding: Encoding, packed: &Digest) -> String {
+pub(crate) fn hashed_name(path: &RelativePath, encoding: Encoding, packed: &Digest) -> String {
     let name = path.as_str().rsplit('/').next().unwrap_or_default();
     let base = name.strip_suffix(encoding.suffix()).filter(|base| !base.is_empty()).unwrap_or(name);
     let suffix = &name[base.len()..];

@@ -4,9 +4,14 @@
 //! and adds what it does not tell: spans, so that a rewrite can leave all other bytes alone, and
 //! keys that stand twice in an object, of which readers disagree on the one that counts.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Place;
+
+/// How deep values may lie in one another. As many as `serde_json` reads into its own values, which
+/// is what entries are read with later; without a limit, a hostile text would exhaust the stack.
+const DEEPEST: usize = 127;
 
 /// A value and the bytes it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
         place: place_of(text, error.line(), error.column()),
         reason: without_place(&error.to_string()),
     })?;
-    let mut scanner = Scanner { text, at: 0 };
+    let mut scanner = Scanner { text, at: 0, depth: 0 };
     scanner.skip_space();
     scanner.value()
 }
@@ -74,10 +79,12 @@ fn without_place(message: &str) -> String {
     message.split_once(" at line ").map_or(message, |(reason, _)| reason).to_owned()
 }
 
-/// Walks over text that is known to be JSON, nested at most as deep as `serde_json` allows (128).
+/// Walks over text that is known to be JSON.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
+    /// How many values the one at `at` lies in.
+    depth: usize,
 }
 
 impl Scanner<'_> {
@@ -94,8 +101,8 @@ impl Scanner<'_> {
     fn value(&mut self) -> Result<Node, Fault> {
         let start = self.at;
         let kind = match self.peek() {
-            Some(b'{') => Kind::Object(self.members()?),
-            Some(b'[') => Kind::Array(self.items()?),
+            Some(b'{') => Kind::Object(self.inside(Self::members)?),
+            Some(b'[') => Kind::Array(self.inside(Self::items)?),
             Some(b'"') => {
                 self.string();
                 Kind::Scalar
@@ -110,8 +117,20 @@ impl Scanner<'_> {
         Ok(Node { span: start..self.at, kind })
     }
 
+    fn inside<T>(&mut self, read: fn(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        if self.depth == DEEPEST {
+            let reason = format!("objects and arrays lie more than {DEEPEST} deep in one another");
+            return Err(Fault { place: Place::of(self.text, self.at), reason });
+        }
+        self.depth += 1;
+        let found = read(self)?;
+        self.depth -= 1;
+        Ok(found)
+    }
+
     fn members(&mut self) -> Result<Vec<Member>, Fault> {
         let mut members: Vec<Member> = Vec::new();
+        let mut keys = HashSet::new();
         self.at += 1;
         loop {
             self.skip_space();
@@ -127,7 +146,7 @@ impl Scanner<'_> {
             let fault = |reason| Fault { place: Place::of(self.text, key_span.start), reason };
             let key: String = serde_json::from_str(&self.text[key_span.clone()])
                 .map_err(|error| fault(without_place(&error.to_string())))?;
-            if members.iter().any(|member| member.key == key) {
+            if !keys.insert(key.clone()) {
                 return Err(fault(format!("the key `{key}` stands twice in the same object")));
             }
             self.skip_space();
@@ -217,6 +236,21 @@ mod tests {
             let known = serde_json::from_str::<serde_json::Value>(&text).is_ok();
             prop_assert!(known || parse(&text).is_err());
         }
+    }
+
+    #[test]
+    fn depth_has_a_limit_with_a_place() {
+        let nested = |open: &str, close: &str, depth| format!("{}1{}", open.repeat(depth), close.repeat(depth));
+        for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[{\"a\":[", "]}]")] {
+            let levels = open.matches(['[', '{']).count();
+            parse(&nested(open, close, DEEPEST / levels)).unwrap();
+            let fault = parse(&nested(open, close, 60_000)).unwrap_err();
+            assert!(fault.reason.contains("more than 127 deep"), "{}", fault.reason);
+        }
+        let fault = parse(&nested("[\n", "]", 60_000)).unwrap_err();
+        assert_eq!(fault.place, Place { line: 128, column: 1 });
+        // What is not nested may be as long as it likes.
+        parse(&format!("[{}[]]", "[],".repeat(60_000))).unwrap();
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! A value that is already there in the same meaning keeps its bytes. New members go to the end of
 //! their object, with the indentation that the text uses around them.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::json::{Kind, Member, Node};
@@ -14,11 +16,15 @@ pub(crate) fn merge(text: &str, root: &Node, wanted: &Value) -> String {
     let mut edits = Vec::new();
     let style = Style::of(text, root);
     collect_edits(text, root, wanted, &style, &mut edits);
-    let mut merged = text.to_owned();
-    // Edits are found from front to back and never overlap; from the back, no offset moves.
-    for (start, end, replacement) in edits.into_iter().rev() {
-        merged.replace_range(start..end, &replacement);
+    let mut merged = String::with_capacity(text.len());
+    let mut kept = 0;
+    // Edits are found from front to back and never overlap.
+    for (start, end, replacement) in edits {
+        merged.push_str(&text[kept..start]);
+        merged.push_str(&replacement);
+        kept = end;
     }
+    merged.push_str(&text[kept..]);
     merged
 }
 
@@ -98,7 +104,8 @@ fn collect_edits(text: &str, node: &Node, wanted: &Value, style: &Style, edits: 
             edits.push((old.span.start, old.span.end, replacement));
         }
     }
-    let mut missing = wanted.iter().filter(|(key, _)| !members.iter().any(|member| member.key == **key)).peekable();
+    let present: HashSet<&str> = members.iter().map(|member| member.key.as_str()).collect();
+    let mut missing = wanted.iter().filter(|(key, _)| !present.contains(key.as_str())).peekable();
     if missing.peek().is_none() {
         return;
     }

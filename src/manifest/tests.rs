@@ -3,6 +3,7 @@ use std::os::unix::fs::symlink;
 use super::*;
 use crate::artifact::encoding::Encoded;
 use crate::digest::Digest;
+use crate::error::{Class, Fault};
 use crate::pins::Encoding;
 
 fn id(text: &str) -> FileId {
@@ -159,6 +160,41 @@ fn what_is_not_a_manifest_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_manifest_nested_without_end_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("manifest.json");
+    fs::write(&path, format!("{{\"schema\":1,\n\"x\":{}{}}}", "[".repeat(60_000), "]".repeat(60_000))).unwrap();
+    for error in [Manifest::read(&path).unwrap_err(), Update::prepare(&path, &entries("one")).unwrap_err()] {
+        assert_eq!(error.class(), Class::Artifact);
+        assert!(error.to_string().contains("line 2, column 131"), "{error}");
+    }
+    // Whatever may be nested in a manifest can be read as an entry, too.
+    let deepest = format!("{{\"artifacts\":{{\"a\":{}{}}}}}", "[".repeat(125), "]".repeat(125));
+    let manifest = parse(&deepest).unwrap();
+    let (_, text) = manifest.artifacts().next().unwrap();
+    serde_json::from_str::<serde_json::Value>(text).unwrap();
+    manifest.with(&entries("one"));
+}
+
+#[test]
+fn the_number_of_keys_costs_no_more_than_itself() {
+    // Not timed: the square of this number is what a test run does not come to the end of.
+    const KEYS: usize = 200_000;
+    let (path, entry) = entries("one").pop_first().unwrap();
+    let many: Entries =
+        (0..KEYS / 40).map(|index| (format!("{path}.{index}").parse().unwrap(), entry.clone())).collect();
+    let theirs: Vec<_> = (0..KEYS).map(|index| format!("\"{index}\":{{}}")).collect();
+    let stale: Vec<_> = many.keys().map(|path| format!("\"{path}\":{{\"role\":\"stale\"}}")).collect();
+    for known in [theirs, stale] {
+        let text = format!("{{\"artifacts\":{{{}}}}}", known.join(","));
+        let merged = parse(&text).unwrap().with(&many);
+        assert_eq!(parse(&merged).unwrap().with(&many), merged);
+        assert!(known[0].contains("role") || merged.contains(&known[KEYS / 2]));
+        assert_eq!(changes(Some(&parse(&merged).unwrap()), &many).len(), many.len());
+    }
+}
+
+#[test]
 fn an_update_replaces_the_file_and_tells_what_changed() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("new/manifest.json");
@@ -207,7 +243,28 @@ fn a_symbolic_link_stays_one() {
 }
 
 #[test]
-fn a_directory_in_the_manifests_place_is_an_error() {
+fn what_is_no_regular_file_is_not_opened() {
     let root = tempfile::tempdir().unwrap();
-    assert!(matches!(Update::prepare(root.path(), &entries("one")), Err(ManifestError::Read { .. })));
+    let (pipe, link) = (root.path().join("pipe"), root.path().join("link"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    symlink("pipe", &link).unwrap();
+    for path in [root.path(), Path::new("/dev/zero"), &pipe, &link] {
+        for error in [Manifest::read(path).unwrap_err(), Update::prepare(path, &entries("one")).unwrap_err()] {
+            assert!(matches!(error, ManifestError::NotAFile { .. }), "{error}");
+            assert_eq!(error.class(), Class::Artifact);
+            assert!(error.hint().is_some());
+        }
+    }
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_file_too_large_for_a_manifest_is_not_read_to_its_end() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("manifest.json");
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    for error in [Manifest::read(&path).unwrap_err(), Update::prepare(&path, &entries("one")).unwrap_err()] {
+        assert!(matches!(error, ManifestError::TooLarge { .. }), "{error}");
+        assert!(error.to_string().contains("larger than 67108864 bytes"), "{error}");
+    }
 }

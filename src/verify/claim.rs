@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::problem::Problem;
 use crate::artifact::encoding::FileId;
 use crate::digest::Digest;
-use crate::manifest::integrity_of;
+use crate::manifest::{hashed_name, integrity_of};
 use crate::pins::Encoding;
 
 /// The claims of one entry that could be read.
@@ -18,8 +18,8 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Reads an entry's JSON text.
-    pub fn read(text: &str) -> (Self, Vec<Problem>) {
+    /// Reads the JSON text of the entry for `path`.
+    pub fn read(path: &str, text: &str) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let entry: Value = serde_json::from_str(text).unwrap_or_default();
         if !entry.is_object() {
@@ -34,8 +34,17 @@ impl Claim {
         if encoding == Some(Encoding::Identity) && packed.zip(unpacked).is_some_and(|(one, two)| one != two) {
             problems.push(Problem::NotIdentical);
         }
-        for (side, id) in [("packed", packed), ("unpacked", unpacked)] {
-            check_integrity(&entry, side, id, &mut problems);
+        if let Some(integrity) = entry.get("integrity") {
+            check_integrity(integrity, [("packed", packed), ("unpacked", unpacked)], &mut problems);
+        }
+        // A path that is none has a problem of its own.
+        if let (Some(found), Some((encoding, packed)), Ok(path)) =
+            (entry.get("hashedName"), encoding.zip(packed), path.parse())
+        {
+            let expected = hashed_name(&path, encoding, &packed.sha256);
+            if found.as_str() != Some(&expected) {
+                problems.push(Problem::HashedName { expected, found: shorten(found) });
+            }
         }
         (Self { encoding, packed, unpacked }, problems)
     }
@@ -84,13 +93,27 @@ fn read_field<T>(
     value
 }
 
-/// Integrity texts may be left out; what stands there must be true.
-fn check_integrity(entry: &Value, side: &str, id: Option<FileId>, problems: &mut Vec<Problem>) {
-    let (Some(found), Some(id)) = (entry.get("integrity").and_then(|node| node.get(side)), id) else { return };
-    let expected = integrity_of(&id.sha256);
-    if found.as_str() != Some(&expected) {
-        problems.push(Problem::Integrity { field: format!("integrity.{side}"), expected, found: shorten(found) });
+/// Integrity texts may be left out, but only together. What stands there must be true, and no page
+/// may rely on a text that is not checked here.
+fn check_integrity(integrity: &Value, sides: [(&str, Option<FileId>); 2], problems: &mut Vec<Problem>) {
+    let Some(members) = integrity.as_object() else {
+        problems.push(malformed("integrity", "an object", integrity));
+        return;
+    };
+    for (side, id) in sides {
+        let field = format!("integrity.{side}");
+        let Some(found) = members.get(side) else {
+            problems.push(Problem::FieldMissing { field });
+            continue;
+        };
+        // Without a digest there is nothing to compare with, and a problem already.
+        let Some(expected) = id.map(|id| integrity_of(&id.sha256)) else { continue };
+        if found.as_str() != Some(&expected) {
+            problems.push(Problem::Integrity { field, expected, found: shorten(found) });
+        }
     }
+    let unknown = members.keys().filter(|key| sides.iter().all(|(side, _)| side != key));
+    problems.extend(unknown.map(|key| Problem::FieldUnknown { field: format!("integrity.{key}") }));
 }
 
 fn malformed(field: &str, expected: &'static str, found: &Value) -> Problem {

@@ -70,6 +70,20 @@ pub enum Problem {
         /// What stands there, as JSON.
         found: String,
     },
+    /// A key stands where only known ones may, because nobody would check what it claims.
+    #[error("`{field}` is not known")]
+    FieldUnknown {
+        /// The key, with the keys above it.
+        field: String,
+    },
+    /// The content-hashed name is not the one of the recorded file.
+    #[error("`hashedName` does not fit the recorded digest: expected {expected}, found {found}")]
+    HashedName {
+        /// What the path and the digest make of it.
+        expected: String,
+        /// What stands there, as JSON.
+        found: String,
+    },
     /// Packed and unpacked differ although nothing is encoded.
     #[error("its encoding is identity, but `packed` and `unpacked` differ")]
     NotIdentical,

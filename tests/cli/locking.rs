@@ -1,5 +1,8 @@
 //! `pins lock`: fills in what is not recorded, and leaves all else as it was written.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use insta::assert_snapshot;
 
 use crate::env::TestEnv;
@@ -66,6 +69,16 @@ fn lock_fills_in_every_digest_and_nothing_else() {
     assert_eq!(env.read("site/pins.toml"), pins);
     assert!(!env.path("site/.rebuild").exists());
     env.build(&[]).code(0);
+}
+
+#[test]
+fn lock_follows_a_symbolic_link() {
+    let (env, pins) = unrecorded();
+    fs::rename(env.path("site/pins.toml"), env.path("shared.toml")).unwrap();
+    symlink("../shared.toml", env.path("site/pins.toml")).unwrap();
+    env.run(&["pins", "lock", "--vendor", "../vendor"]).code(0);
+    assert!(env.path("site/pins.toml").is_symlink());
+    assert_eq!(env.read("shared.toml"), pins);
 }
 
 #[test]

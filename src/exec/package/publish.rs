@@ -138,7 +138,8 @@ pub fn publish(
         if is_there(&target, entry.packed).map_err(failed)? {
             continue;
         }
-        let mut replacement = Replacement::begin(&target).map_err(failed)?;
+        // A link is replaced itself: what it points to is not ours.
+        let mut replacement = Replacement::begin_unfollowed(&target).map_err(failed)?;
         let found = copy(&files.join(artifact.as_str()), &mut replacement).map_err(failed)?;
         if found != entry.packed {
             return Err(PublishError::Changed { artifact: artifact.clone(), expected: entry.packed, found });
@@ -182,7 +183,6 @@ fn check_place(
         return Err(PublishError::IsManifest { artifact: artifact.clone(), path: target.to_owned() });
     }
     match fs::symlink_metadata(target) {
-        // A link is replaced itself: what it points to is not ours.
         Ok(found) if !found.is_file() && !found.is_symlink() => {
             Err(PublishError::Occupied { artifact: artifact.clone(), path: target.to_owned() })
         }
