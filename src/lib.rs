@@ -44,6 +44,7 @@ pub mod mirror;
 pub mod parallel;
 pub mod pins;
 pub mod plan;
+mod printable;
 pub mod process;
 pub mod recipe;
 mod replace;

@@ -45,6 +45,7 @@ use serde_json::json;
 use self::json::Node;
 use crate::artifact::encoding::FileId;
 use crate::pins::RelativePath;
+use crate::printable::{cut, escape_name};
 use crate::replace::{self, Replacement};
 
 /// The schema of manifests that this version reads and writes.
@@ -115,10 +116,13 @@ impl Manifest {
             let found = &text[node.span.clone()];
             let digits = !found.is_empty() && found.bytes().all(|byte| byte.is_ascii_digit());
             if !digits || found == "0" {
-                return Err(wrong(node, &format!("`schema` must be a whole number from 1, found {found}")));
+                return Err(wrong(
+                    node,
+                    &format!("`schema` must be a whole number from 1, found {}", cut(&escape_name(found), 80)),
+                ));
             }
             if found.parse::<u32>().ok().is_none_or(|number| number > SCHEMA) {
-                return Err(ManifestError::Newer { path: path.to_owned(), found: found.to_owned() });
+                return Err(ManifestError::Newer { path: path.to_owned(), found: cut(found, 80) });
             }
         }
         let has_schema = schema.is_some();
@@ -152,7 +156,7 @@ impl Manifest {
             };
             let name = member.key.parse::<RelativePath>().map_err(|error| invalid(error.to_string()))?;
             let entry = serde_json::from_str(&self.text[member.value.span.clone()])
-                .map_err(|error| invalid(format!("artifact {}: {error}", member.key)))?;
+                .map_err(|error| invalid(escape_name(&format!("artifact {}: {error}", member.key))))?;
             Ok((name, entry))
         };
         members.iter().map(entry).collect()

@@ -204,6 +204,23 @@ fn paths_that_lead_out_are_refused() {
 }
 
 #[test]
+fn a_name_cannot_forge_a_line_of_the_report() {
+    let site = &mut Site::new();
+    let entry = site.manifest["artifacts"]["c"].take();
+    let name = "c\nartifact d: it holds\u{1b}[2K\u{202e}";
+    site.manifest["artifacts"] = json!({ name: entry, "e\n\u{7f}": {} });
+    site.manifest["artifacts"][name]["integrity"]["\nf\r"] = json!(1);
+    let report = site.failed();
+    assert_eq!(report.findings[0].artifact.as_deref(), Some(name), "data is as it was found");
+    let error = VerifyError::Failed(report);
+    let shown = error.to_string() + &error.detail().unwrap();
+    assert!(shown.contains(r"artifact c\nartifact d: it holds\u{1b}[2K\u{202e}: its path leads out of"), "{shown}");
+    assert!(shown.contains(r"`integrity.\nf\r` is not known"), "{shown}");
+    assert!(shown.contains(r"artifact e\n\u{7f}: `encoding` is missing"), "{shown}");
+    assert!(!shown.contains(|c: char| c.is_control() && c != '\n') && !shown.contains("\nartifact d"), "{shown}");
+}
+
+#[test]
 fn a_link_that_stays_inside_is_followed() {
     let site = Site::new();
     fs::rename(site.path("c"), site.path("real")).unwrap();

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Place;
+use crate::printable::escape_name;
 
 /// How deep values may lie in one another. As many as `serde_json` reads into its own values, which
 /// is what entries are read with later; without a limit, a hostile text would exhaust the stack.
@@ -147,7 +148,7 @@ impl Scanner<'_> {
             let key: String = serde_json::from_str(&self.text[key_span.clone()])
                 .map_err(|error| fault(without_place(&error.to_string())))?;
             if !keys.insert(key.clone()) {
-                return Err(fault(format!("the key `{key}` stands twice in the same object")));
+                return Err(fault(format!("the key `{}` stands twice in the same object", escape_name(&key))));
             }
             self.skip_space();
             self.at += 1;
@@ -259,14 +260,21 @@ mod tests {
             let fault = parse(text).unwrap_err();
             format!("{}:{} {}", fault.place.line, fault.place.column, fault.reason)
         };
-        let cases =
-            ["", "{\n  \"a\": 1,\n}", "{\"é\": 1 x}", "{\n \"é\": 1, \"a\": {\"b\": 1,\n\"\\u0062\": 2}}", "[01]"];
+        let cases = [
+            "",
+            "{\n  \"a\": 1,\n}",
+            "{\"é\": 1 x}",
+            "{\n \"é\": 1, \"a\": {\"b\": 1,\n\"\\u0062\": 2}}",
+            "[01]",
+            r#"{"a\nb\u001b": 1, "a\nb\u001b": 1}"#,
+        ];
         insta::assert_snapshot!(cases.map(fault).join("\n"), @r"
         1:1 EOF while parsing a value
         3:1 key must be a string
         1:9 expected `,` or `}`
         3:1 the key `b` stands twice in the same object
         1:3 invalid number
+        1:19 the key `a\nb\u{1b}` stands twice in the same object
         ");
     }
 }

@@ -125,7 +125,7 @@ fn a_manifest_of_the_sites_own_gets_what_it_lacks() {
 
 #[test]
 fn what_is_not_a_manifest_is_refused_with_its_place() {
-    let texts: [&[u8]; 11] = [
+    let texts: [&[u8]; 12] = [
         b"",
         b"[]",
         b"{\n \"schema\": 1,\n \"schema\": 1\n}",
@@ -135,6 +135,7 @@ fn what_is_not_a_manifest_is_refused_with_its_place() {
         b"{\"schema\": 99999999999999999999}",
         b"{\"schema\": \"1\"}",
         b"{\"schema\": 0}",
+        b"{\"schema\": [1,\n\"\xc2\x9b 2J\"]}",
         b"{\"schema\": 1,\n\"artifacts\": []}",
         b"{\n\"a\": \"\xff\"}",
     ];
@@ -154,6 +155,7 @@ fn what_is_not_a_manifest_is_refused_with_its_place() {
     the manifest m.json has schema 99999999999999999999, expected at most 1
     the manifest m.json is not valid at line 1, column 12: `schema` must be a whole number from 1, found "1"
     the manifest m.json is not valid at line 1, column 12: `schema` must be a whole number from 1, found 0
+    the manifest m.json is not valid at line 1, column 12: `schema` must be a whole number from 1, found [1,\n"\u{9b} 2J"]
     the manifest m.json is not valid at line 2, column 14: `artifacts` must be an object
     the manifest m.json is not valid at line 2, column 7: a byte is not UTF-8
     "#);

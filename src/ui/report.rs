@@ -8,23 +8,33 @@ use crate::artifact::encoding::FileId;
 use crate::build::BuildReport;
 use crate::error::Error;
 use crate::pins::Encoding;
+use crate::printable::{cut, escape_text};
 
-/// The error as a person reads it: what, why, context, hint.
+/// The most characters of a line of an error.
+const LONGEST_LINE: usize = 400;
+
+/// The error as a person reads it: what, why, context, hint. What files and tools contributed can
+/// neither command the terminal nor fill it with one line.
 pub fn render_error(error: &Error, color: bool) -> String {
     let (red, bold, end) = if color { ("\x1b[31;1m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
-    let mut text = format!("{red}error{end}: {error}");
+    let mut text = format!("{red}error{end}: {}", shown(&error.to_string()));
     for cause in error.causes() {
-        let _ = write!(text, "\n  because: {cause}");
+        let _ = write!(text, "\n  because: {}", shown(&cause));
     }
     if let Some(detail) = error.detail() {
         for line in detail.lines() {
-            let _ = write!(text, "\n  | {line}");
+            let _ = write!(text, "\n  | {}", shown(line));
         }
     }
     if let Some(hint) = error.hint() {
-        let _ = write!(text, "\n{bold}hint{end}: {hint}");
+        let _ = write!(text, "\n{bold}hint{end}: {}", shown(&hint));
     }
     text
+}
+
+fn shown(text: &str) -> String {
+    let lines = text.split('\n').map(|line| escape_text(&cut(line.strip_suffix('\r').unwrap_or(line), LONGEST_LINE)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The error as a JSON object. `class` and `exitCode` are stable.
@@ -67,7 +77,8 @@ pub fn render_build(report: &BuildReport) -> String {
             text.push_str(&line("unpacked", &artifact.unpacked));
         }
     }
-    text
+    // Names of files and notes of tools stand in it.
+    escape_text(&text)
 }
 
 /// A number of bytes for people: exact below 10 KiB, then in binary units with two decimals.
@@ -76,4 +87,54 @@ pub fn human_bytes(bytes: u64) -> String {
         return format!("{bytes} bytes");
     }
     indicatif::BinaryBytes(bytes).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Class, Fault};
+
+    /// An error with the same text in every part.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Hostile {
+        text: String,
+        source: std::io::Error,
+    }
+
+    impl Fault for Hostile {
+        fn class(&self) -> Class {
+            Class::Step
+        }
+        fn hint(&self) -> Option<String> {
+            Some(self.text.clone())
+        }
+        fn detail(&self) -> Option<String> {
+            Some(self.text.clone())
+        }
+    }
+
+    fn hostile(text: &str) -> Error {
+        Hostile { text: text.into(), source: std::io::Error::other(text.to_owned()) }.into()
+    }
+
+    #[test]
+    fn nothing_in_an_error_reaches_the_terminal_as_a_command() {
+        let error = hostile("one\u{1b}]0;title\u{7}\u{9b}2J\r\n\ttwo\u{8}\rthree");
+        let (one, two) = (r"one\u{1b}]0;title\u{7}\u{9b}2J", "\ttwo\\u{8}\\rthree");
+        assert_eq!(
+            render_error(&error, false),
+            format!("error: {one}\n{two}\n  because: {one}\n{two}\n  | {one}\n  | {two}\nhint: {one}\n{two}")
+        );
+        assert_eq!(render_error(&error, true).matches('\u{1b}').count(), 4, "only our own colours");
+        assert_eq!(render_error_json(&error)["error"]["detail"], *error.detail().unwrap());
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut() {
+        let error = hostile(&format!("{}\nshort", "é".repeat(1_000_000)));
+        let text = render_error(&error, false);
+        assert_eq!(text.matches("… (999600 more characters)\n").count(), 4, "{text}");
+        assert!(text.ends_with("\nshort") && text.chars().count() < 2000, "{text}");
+    }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::digest::Digest;
+use crate::printable::escape_name;
 
 /// One thing that is wrong, and with which artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,7 +29,7 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.artifact {
-            Some(artifact) => write!(f, "artifact {artifact}: {}", self.message),
+            Some(artifact) => write!(f, "artifact {}: {}", escape_name(artifact), self.message),
             None => f.write_str(&self.message),
         }
     }
@@ -71,7 +72,7 @@ pub enum Problem {
         found: String,
     },
     /// A key stands where only known ones may, because nobody would check what it claims.
-    #[error("`{field}` is not known")]
+    #[error("`{}` is not known", escape_name(field))]
     FieldUnknown {
         /// The key, with the keys above it.
         field: String,
