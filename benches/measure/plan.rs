@@ -80,8 +80,10 @@ fn write(name: &str, text: &str) -> PathBuf {
 fn commands(step: &Step) -> Vec<String> {
     match &step.action {
         Action::Run(run) => {
+            // A script in a word has lines; in the peers' files a command has one.
+            let one_line = |word: String| quote(&word.replace('\n', ";"));
             let words =
-                |command: &Vec<_>| command.iter().map(|word| quote(&format!("{word}"))).collect::<Vec<_>>().join(" ");
+                |command: &Vec<_>| command.iter().map(|word| one_line(format!("{word}"))).collect::<Vec<_>>().join(" ");
             run.commands.iter().map(words).collect()
         }
         action => {

@@ -65,7 +65,11 @@ fn a_hang_up_that_was_ignored_stays_ignored() {
 #[test]
 fn a_tool_that_leaves_a_daemon_behind_holds_nobody_up() {
     let env = mini();
-    env.edit("bin/emcc.script", "--version) ", "--version) /usr/bin/setsid /bin/sleep 300 & echo $! > \"${0%/bin/*}/daemon\"; /bin/sleep 0.3; ");
+    env.edit(
+        "bin/emcc.script",
+        "--version) ",
+        "--version) /usr/bin/setsid /bin/sleep 300 & echo $! > \"${0%/bin/*}/daemon\"; /bin/sleep 0.3; ",
+    );
     env.build(&[]).code(0);
     let daemon = env.wait_for("daemon");
     // Had it been waited for, it would be gone.
