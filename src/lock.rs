@@ -116,6 +116,7 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
         }
         let mut file = Replacement::begin(&prepared.path).map_err(failed)?;
         std::io::Write::write_all(&mut file, changed.as_bytes()).map_err(failed)?;
+        file.sync().map_err(failed)?;
         file.commit().map_err(failed)?;
     }
     Ok(edits.into_iter().rev().map(|edit| edit.filled).collect())
