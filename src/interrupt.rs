@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -46,6 +46,20 @@ impl Interrupt {
     /// An error once an interrupt is wanted.
     pub fn check(&self) -> Result<(), Interrupted> {
         if self.0.wanted.load(Ordering::SeqCst) { Err(Interrupted) } else { Ok(()) }
+    }
+
+    /// Waits for as long as `delay`, or until an interrupt is wanted, which is an error.
+    pub fn sleep(&self, delay: Duration) -> Result<(), Interrupted> {
+        const LOOK: Duration = Duration::from_millis(50);
+        let end = Instant::now() + delay;
+        loop {
+            self.check()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
     }
 
     /// Wants the run to stop: every registered process group gets SIGTERM now, and SIGKILL after a
@@ -125,5 +139,18 @@ impl Drop for Watched {
     fn drop(&mut self) {
         let _ = kill_process_group(self.group, Signal::KILL);
         self.interrupt.groups().remove(&self.group.as_raw_pid());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_ends_with_an_interrupt() {
+        let interrupt = Interrupt::default();
+        interrupt.raise();
+        assert!(matches!(interrupt.sleep(Duration::from_hours(1)), Err(Interrupted)));
+        Interrupt::default().sleep(Duration::ZERO).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Plain files by digest: from beside the pins file, the store, a mirror, or where they are published.
 
 mod http;
+pub(in crate::exec) mod web;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -262,16 +262,18 @@ fn only_file(directory: &Path, wanted: &Wanted) -> Result<(String, PathBuf), Inp
     let files = files_in(directory)?;
     match <[_; 1]>::try_from(files) {
         Ok([file]) => Ok(file),
-        Err(files) => Err(InputError::OtherFile {
-            what: wanted.what.clone(),
-            expected: wanted.name.to_owned(),
-            found: if files.is_empty() {
-                "none".into()
-            } else {
-                files.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
-            },
-            digest: wanted.sha256.known().copied(),
-        }),
+        Err(files) if files.is_empty() => Err(other_file(wanted, "none".into())),
+        Err(files) => Err(other_file(wanted, files.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// The registry gave `found` instead of the file that is wanted.
+fn other_file(wanted: &Wanted, found: String) -> InputError {
+    InputError::OtherFile {
+        what: wanted.what.clone(),
+        expected: wanted.name.to_owned(),
+        found,
+        digest: wanted.sha256.known().copied(),
     }
 }
 

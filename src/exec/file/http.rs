@@ -8,10 +8,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use ureq::Agent;
 use ureq::http::{HeaderMap, StatusCode, header};
-use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
-use ureq::{Agent, Proxy};
 
+use super::web;
 use crate::exec::input::{InputContext, InputError, Patience, Wanted};
 
 const MAX_REDIRECTS: u32 = 10;
@@ -46,7 +46,7 @@ pub(super) fn download(
         }
         context.log.note(format!("{failure}; trying again"));
         transfer.prepare_again(resume);
-        sleep(wait.unwrap_or(pause), context)?;
+        context.interrupt.sleep(wait.unwrap_or(pause))?;
         pause *= 2;
     }
     Err(transfer.unreachable("no try is allowed".into()))
@@ -240,11 +240,9 @@ impl Transfer<'_> {
 }
 
 fn agent(url: &str, patience: &Patience) -> Agent {
-    let tls = TlsConfig::builder().provider(TlsProvider::NativeTls).root_certs(RootCerts::PlatformVerifier).build();
     Agent::config_builder()
-        .tls_config(tls)
-        // This machine is not behind its proxy.
-        .proxy(if is_loopback(url) { None } else { Proxy::try_from_env() })
+        .tls_config(web::tls())
+        .proxy(web::proxy(url))
         .http_status_as_error(false)
         .https_only(url.starts_with("https:"))
         .max_redirects(MAX_REDIRECTS)
@@ -255,24 +253,6 @@ fn agent(url: &str, patience: &Patience) -> Agent {
         .user_agent(concat!("rebuild-model/", env!("CARGO_PKG_VERSION")))
         .build()
         .new_agent()
-}
-
-fn is_loopback(url: &str) -> bool {
-    let uri: Option<ureq::http::Uri> = url.parse().ok();
-    let host = uri.as_ref().and_then(|uri| uri.host()).unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// Waits, unless the run is interrupted meanwhile.
-fn sleep(mut wait: Duration, context: &InputContext) -> Result<(), InputError> {
-    const LOOK: Duration = Duration::from_millis(100);
-    while !wait.is_zero() {
-        context.interrupt.check()?;
-        let now = wait.min(LOOK);
-        std::thread::sleep(now);
-        wait -= now;
-    }
-    Ok(())
 }
 
 fn answer(status: StatusCode) -> String {
@@ -303,13 +283,5 @@ mod tests {
         for bad in ["", "bytes */10", "items 5-9/10", "bytes 5-9", "bytes x-9/10"] {
             assert_eq!(parse_content_range(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn this_machine_is_not_asked_through_a_proxy() {
-        for url in ["http://127.0.0.1:8000/a", "http://localhost/a", "http://[::1]:80/"] {
-            assert!(is_loopback(url), "{url}");
-        }
-        assert!(!is_loopback("https://localhost.example/a"));
     }
 }

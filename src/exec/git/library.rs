@@ -11,7 +11,7 @@ use git2::{
 
 use super::GitError;
 use super::obtain::Failure;
-use super::wire::is_loopback;
+use crate::exec::file::web;
 use crate::interrupt::Interrupt;
 use crate::pins::Commit;
 
@@ -117,7 +117,7 @@ fn options<'a>(url: &str, interrupt: &'a Interrupt) -> FetchOptions<'a> {
 /// The environment's proxy; none for this host, which is not behind it.
 fn proxy(url: &str) -> ProxyOptions<'static> {
     let mut proxy = ProxyOptions::new();
-    if !is_loopback(url) {
+    if !web::is_loopback(url) {
         proxy.auto();
     }
     proxy

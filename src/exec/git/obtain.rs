@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use git2::{ErrorCode, Repository, RepositoryOpenFlags};
 
@@ -253,7 +252,7 @@ impl Search<'_> {
                 }
                 result => return result,
             }
-            wait(delay, self.context.interrupt).map_err(Failure::Fatal)?;
+            self.context.interrupt.sleep(delay).map_err(|interrupted| Failure::Fatal(interrupted.into()))?;
             delay *= 2;
         }
         attempt(self)
@@ -291,18 +290,6 @@ impl Search<'_> {
     fn fall_back(&mut self, text: &str) {
         self.context.log.note(format!("{}: {text}", self.source.path));
         self.fallbacks.push(text.to_owned());
-    }
-}
-
-fn wait(delay: Duration, interrupt: &Interrupt) -> Result<(), GitError> {
-    let end = Instant::now() + delay;
-    loop {
-        interrupt.check()?;
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(());
-        }
-        std::thread::sleep(left.min(Duration::from_millis(50)));
     }
 }
 
@@ -363,13 +350,5 @@ mod tests {
         assert_eq!(path("/srv/a%20b"), Path::new("/srv/a%20b"));
         assert_eq!(path("file:///srv/a%20b%2"), Path::new("/srv/a b%2"));
         assert_eq!(path("file://localhost/srv"), Path::new("/srv"));
-    }
-
-    #[test]
-    fn waiting_ends_with_an_interrupt() {
-        let interrupt = Interrupt::default();
-        interrupt.raise();
-        assert!(matches!(wait(Duration::from_hours(1), &interrupt), Err(GitError::Interrupted(_))));
-        wait(Duration::ZERO, &Interrupt::default()).unwrap();
     }
 }

@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
-use ureq::{Agent, Body, Proxy, ResponseExt, http};
+use ureq::{Agent, Body, ResponseExt, http};
 
 use super::obtain::Failure;
+use crate::exec::file::web;
 use crate::interrupt::Interrupt;
 
 /// How long a connection may take to come about.
@@ -46,9 +46,8 @@ enum Event {
 impl Client {
     /// A client that takes proxies and certificates as the environment has them.
     pub(super) fn new() -> Self {
-        let tls = TlsConfig::builder().provider(TlsProvider::NativeTls).root_certs(RootCerts::PlatformVerifier).build();
         let config = Agent::config_builder()
-            .tls_config(tls)
+            .tls_config(web::tls())
             .http_status_as_error(false)
             .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
@@ -61,7 +60,7 @@ impl Client {
     }
 
     pub(super) fn get(&self, url: &str, headers: &[(&str, &str)], interrupt: &Interrupt) -> Result<Answer, Failure> {
-        let mut request = self.0.get(url).config().proxy(proxy(url)).build();
+        let mut request = self.0.get(url).config().proxy(web::proxy(url)).build();
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -75,7 +74,7 @@ impl Client {
         body: Vec<u8>,
         interrupt: &Interrupt,
     ) -> Result<Answer, Failure> {
-        let mut request = self.0.post(url).config().proxy(proxy(url)).build();
+        let mut request = self.0.post(url).config().proxy(web::proxy(url)).build();
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -146,18 +145,6 @@ impl Read for Answer {
             }
         }
     }
-}
-
-/// The environment's proxy; none for this host, which is not behind it.
-fn proxy(url: &str) -> Option<Proxy> {
-    if is_loopback(url) { None } else { Proxy::try_from_env() }
-}
-
-/// Whether `url` leads to this host over its loopback interface.
-pub(super) fn is_loopback(url: &str) -> bool {
-    let uri: Option<http::Uri> = url.parse().ok();
-    let host = uri.as_ref().and_then(http::Uri::host).unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Sends on what comes, until nobody wants it any more.

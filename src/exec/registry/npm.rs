@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::{Programs, only_file, run_tool, text_of, unexplained};
+use super::{Programs, only_file, other_file, run_tool, text_of, unexplained};
 use crate::exec::input::{InputContext, InputError, Wanted};
 use crate::step::FetchPackage;
 
@@ -33,12 +33,7 @@ pub(super) fn pack(
     let bare = spec.package.rsplit('/').next().unwrap_or(&spec.package);
     let published = format!("{bare}-{}.tgz", spec.version);
     if name != wanted.name && published != wanted.name {
-        return Err(InputError::OtherFile {
-            what: wanted.what.clone(),
-            expected: wanted.name.to_owned(),
-            found: name,
-            digest: spec.sha256.known().copied(),
-        });
+        return Err(other_file(wanted, name));
     }
     Ok(path)
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::{Programs, only_file, run_tool, text_of, unexplained};
+use super::{Programs, only_file, other_file, run_tool, text_of, unexplained};
 use crate::digest::Digest;
 use crate::exec::input::{InputContext, InputError, Wanted};
 use crate::pins::Recorded;
@@ -42,12 +42,7 @@ pub(super) fn download_one(
     call.run(arguments, programs, directory, context)?;
     let (name, path) = only_file(directory, wanted)?;
     if name != wanted.name {
-        return Err(InputError::OtherFile {
-            what: wanted.what.clone(),
-            expected: wanted.name.to_owned(),
-            found: name,
-            digest: spec.sha256.known().copied(),
-        });
+        return Err(other_file(wanted, name));
     }
     Ok(path)
 }
