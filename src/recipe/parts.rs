@@ -66,7 +66,7 @@ pub(super) fn runtime_sources(draft: &mut Draft<'_>, more: &[(&str, &str)]) -> R
         ("${step:apache-tvm-ffi/tree/tvm_ffi/src}", "tree/tvm/3rdparty/tvm-ffi/src"),
     ];
     copies.extend(more);
-    draft.collect("sources", "lay the wheels' sources and the overlay together", &copies, cost(1, 64, 8))?;
+    draft.collect("sources", "lay the sources of the runtime together", &copies, cost(1, 64, 8))?;
     draft.patch("patched", "apache-tvm", "${step:sources/tree}", cost(1, 64, 8))
 }
 
@@ -129,7 +129,7 @@ pub(super) fn compile_runtime(draft: &mut Draft<'_>, flavour: &Flavour<'_>, unit
     Ok(())
 }
 
-/// Runtime objects from the sources in the wheels, into which the overlay's packs are compiled.
+/// Runtime objects from the sources in the wheels and what was added to them.
 pub(super) fn runtime_objects(draft: &mut Draft<'_>, units: &[Unit<'_>]) -> Result {
     let flavour = Flavour {
         root: "${step:patched/tree}/tvm",
@@ -141,8 +141,8 @@ pub(super) fn runtime_objects(draft: &mut Draft<'_>, units: &[Unit<'_>]) -> Resu
     compile_runtime(draft, &flavour, units)
 }
 
-/// A step that links `objects` to the model library `library`. `imports` is the overlay's list of
-/// what the page's TVM module provides.
+/// A step that links `objects` to the model library `library`. `imports` is the list of what the
+/// page's TVM module provides.
 pub(super) fn link(draft: &mut Draft<'_>, id: &str, library: &str, imports: &str, objects: &[&str]) -> Result {
     let to = format!("${{out}}/{library}");
     let mut words = vec![
