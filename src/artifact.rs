@@ -2,4 +2,5 @@
 
 pub mod decoding;
 pub mod encoding;
+pub mod onnx;
 mod tap;

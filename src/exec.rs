@@ -6,6 +6,7 @@ pub mod collect;
 pub mod environment;
 pub mod file;
 pub mod git;
+pub mod graph;
 pub mod input;
 mod job;
 pub mod local;

@@ -10,8 +10,9 @@ use super::AnyPins;
 use crate::pins::{GitSource, Name, PackageFile, PackageSource, Platform, RelativePath, Submodule, ToolPin};
 use crate::plan::{Plan, PlanError, PlannedTool, ProvidedTool, first_part};
 use crate::step::{
-    Action, ArtifactSpec, CheckSymbols, Checkout, Collect, Copy, Cost, FetchFile, FetchGit, FetchPackage, FetchWheels,
-    FileOrigin, OutputRef, Package, Patch, PatchFile, Reference, Step, SubmoduleCheckout, Take, Template, Unpack,
+    Action, ArtifactSpec, CheckGraph, CheckSymbols, Checkout, Collect, Copy, Cost, FetchFile, FetchGit, FetchPackage,
+    FetchWheels, FileOrigin, OutputRef, Package, Patch, PatchFile, Reference, Step, SubmoduleCheckout, Take, Template,
+    Unpack,
 };
 
 /// Steps in the making.
@@ -265,6 +266,12 @@ impl<'a> Draft<'a> {
         )
     }
 
+    /// A step that looks into an ONNX model; its output is `graph.json`.
+    pub(super) fn check_graph(&mut self, id: &str, check: CheckGraph) -> Result<()> {
+        let title = "hold the graph against what a page will feed it";
+        self.add(id, title, Action::CheckGraph(check), &["graph.json"], false, SMALL)
+    }
+
     /// The step that delivers: (from, path, role, whether it is compressed).
     pub(super) fn deliver(&mut self, artifacts: &[(&str, String, &str, bool)]) -> Result<()> {
         let packaging = &self.pins.packaging;
@@ -339,7 +346,7 @@ impl<'a> Draft<'a> {
         text.parse().map_err(|error| self.malformed(&error))
     }
 
-    fn template(&self, text: &str) -> Result<Template> {
+    pub(super) fn template(&self, text: &str) -> Result<Template> {
         text.parse().map_err(|error| self.malformed(&error))
     }
 
