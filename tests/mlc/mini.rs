@@ -259,7 +259,8 @@ impl Mini {
     pub fn archive_emcc(&self) {
         let script = include_str!("upstream/emcc.sh");
         let emcc = format!(
-            "#!/bin/sh\n[ -e \"$EM_CONFIG\" ] && [ -e \"$EM_LLVM_ROOT/clang\" ] && [ \"$EM_BINARYEN_ROOT/bin\" = \"$EM_LLVM_ROOT\" ] || exit 9\n\
+            "#!/bin/sh\n\"$EMSDK_PYTHON\" -E -c 'import sys; sys.exit(not sys.dont_write_bytecode)' || exit 8\n\
+             [ -e \"$EM_CONFIG\" ] && [ -e \"$EM_LLVM_ROOT/clang\" ] && [ \"$EM_BINARYEN_ROOT/bin\" = \"$EM_LLVM_ROOT\" ] || exit 9\n\
              mkdir -p \"$EM_CACHE\" && : > \"$EM_CACHE/libc.a\"\n{script}"
         );
         let members = [
