@@ -10,23 +10,26 @@ mod attestation;
 mod carried;
 mod dependencies;
 mod descriptor;
+pub mod dsse;
+mod error;
 mod facts;
+mod keys;
 mod statement;
 mod step_record;
 mod subjects;
 
 pub use attestation::{Attestation, LARGEST};
 pub use carried::{CarriedFile, LARGEST_CARRIED, carry};
+pub use dependencies::pinned;
 pub use descriptor::{Content, ResourceDescriptor};
+pub use error::AttestationError;
 pub use facts::{Facts, statement};
+pub use keys::{KeyError, PrivateKey, PublicKey};
 pub use statement::{
     BuildDefinition, Builder, ExternalParameters, InternalParameters, Metadata, Provenance, RunDetails, Statement,
 };
 pub use step_record::StepRecord;
-pub use subjects::subjects;
-
-mod error;
-pub use error::AttestationError;
+pub use subjects::{NotASubject, entries, subjects};
 
 use std::path::{Path, PathBuf};
 

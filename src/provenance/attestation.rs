@@ -5,22 +5,29 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::dependencies::PINS;
 use super::descriptor::ResourceDescriptor;
+use super::dsse::{Envelope, MOST_SIGNATURES, PAYLOAD_TYPE};
 use super::error::AttestationError;
+use super::keys::PrivateKey;
 use super::statement::Statement;
 use super::step_record::{self, StepRecord};
 use super::{BUILD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE};
 use crate::digest::Digest;
 use crate::pins::RelativePath;
 use crate::printable::{cut, escape_name};
+use crate::replace::Replacement;
 use crate::step::StepId;
 
 /// The most bytes that an attestation may have.
-pub const LARGEST: u64 = 64 << 20;
+pub const LARGEST: u64 = 32 << 20;
 
 type Result<T, E = AttestationError> = std::result::Result<T, E>;
 
@@ -29,6 +36,7 @@ type Result<T, E = AttestationError> = std::result::Result<T, E>;
 pub struct Attestation {
     path: PathBuf,
     payload: Vec<u8>,
+    envelope: Option<Envelope>,
     statement: Statement,
     steps: BTreeMap<StepId, StepRecord>,
 }
@@ -51,13 +59,11 @@ impl Attestation {
         if bytes.len() as u64 > LARGEST {
             return Err(AttestationError::TooLarge { path: path.to_owned() });
         }
-        Self::of_payload(path, bytes.to_vec())
-    }
-
-    fn of_payload(path: &Path, payload: Vec<u8>) -> Result<Self> {
+        let envelope = read_envelope(path, bytes)?;
+        let payload = envelope.as_ref().map_or_else(|| bytes.to_vec(), |envelope| envelope.payload.0.clone());
         let statement = read_statement(path, &payload)?;
         let steps = read_steps(path, &statement)?;
-        let attestation = Self { path: path.to_owned(), payload, statement, steps };
+        let attestation = Self { path: path.to_owned(), payload, envelope, statement, steps };
         attestation.check_contents()?;
         Ok(attestation)
     }
@@ -70,6 +76,27 @@ impl Attestation {
     /// The statement's bytes: what signatures are about.
     pub fn payload(&self) -> &[u8] {
         &self.payload
+    }
+
+    /// The envelope it stands in, when it stands in one.
+    pub fn envelope(&self) -> Option<&Envelope> {
+        self.envelope.as_ref()
+    }
+
+    /// Adds the signature of `key` to the attestation at its place; gives `false` when it was there.
+    ///
+    /// The file becomes an envelope if it was a bare statement.
+    pub fn sign(&mut self, key: &PrivateKey, into: &Path) -> Result<bool> {
+        let mut envelope = self.envelope.clone().unwrap_or_else(|| Envelope::new(self.payload.clone()));
+        let added = envelope.sign(key);
+        if added || into != self.path {
+            let failed = |source| AttestationError::Write { path: into.to_owned(), source };
+            let mut replacement = Replacement::begin(into).map_err(failed)?;
+            replacement.write_all(&envelope.to_bytes()).and_then(|()| replacement.sync()).map_err(failed)?;
+            replacement.commit().map_err(failed)?;
+        }
+        self.envelope = Some(envelope);
+        Ok(added)
     }
 
     /// What it states.
@@ -144,26 +171,71 @@ fn contradiction(path: &Path, what: &str, reason: &str) -> AttestationError {
     AttestationError::Contradiction { path: path.to_owned(), what, reason }
 }
 
-fn read_statement(path: &Path, payload: &[u8]) -> Result<Statement> {
-    let invalid = |reason: String| AttestationError::Invalid { path: path.to_owned(), reason: escape_name(&reason) };
-    // The types are looked at first: a statement of another type may differ in everything else.
-    let value: serde_json::Value = serde_json::from_slice(payload).map_err(|error| invalid(error.to_string()))?;
-    let types = [
-        ("_type", "/_type", STATEMENT_TYPE),
-        ("predicateType", "/predicateType", PREDICATE_TYPE),
-        ("buildType", "/predicate/buildDefinition/buildType", BUILD_TYPE),
-    ];
-    for (field, pointer, expected) in types {
-        match value.pointer(pointer) {
-            Some(serde_json::Value::String(found)) if found == expected => {}
-            None => return Err(invalid(format!("`{field}` is missing"))),
-            Some(found) => {
-                let found = escape_name(&cut(&found.to_string(), 80));
-                return Err(AttestationError::Type { path: path.to_owned(), field, expected, found });
-            }
+fn invalid(path: &Path, reason: &str) -> AttestationError {
+    AttestationError::Invalid { path: path.to_owned(), reason: escape_name(&cut(reason, 400)) }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| invalid(path, &error.to_string()))
+}
+
+/// The fields that say what a document is. They are looked at first: one of another type may differ in
+/// everything else.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Types {
+    #[serde(rename = "_type")]
+    kind: Option<Value>,
+    payload_type: Option<Value>,
+    predicate_type: Option<Value>,
+    predicate: Option<PredicateTypes>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PredicateTypes {
+    build_definition: Option<BuildTypes>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BuildTypes {
+    build_type: Option<Value>,
+}
+
+/// The envelope that `bytes` are, or nothing when they do not look like one.
+fn read_envelope(path: &Path, bytes: &[u8]) -> Result<Option<Envelope>> {
+    let types: Types = read_json(path, bytes)?;
+    if types.kind.is_some() || types.payload_type.is_none() {
+        return Ok(None);
+    }
+    check_type(path, "payloadType", PAYLOAD_TYPE, types.payload_type)?;
+    let envelope: Envelope = read_json(path, bytes)?;
+    match envelope.signatures.len() {
+        0 => Err(invalid(path, "the envelope has no signature: it was stripped, or never signed")),
+        count if count > MOST_SIGNATURES => Err(invalid(path, &format!("the envelope has {count} signatures"))),
+        _ => Ok(Some(envelope)),
+    }
+}
+
+fn check_type(path: &Path, field: &'static str, expected: &'static str, found: Option<Value>) -> Result<()> {
+    match found {
+        Some(Value::String(found)) if found == expected => Ok(()),
+        None => Err(invalid(path, &format!("`{field}` is missing"))),
+        Some(found) => {
+            let found = escape_name(&cut(&found.to_string(), 80));
+            Err(AttestationError::Type { path: path.to_owned(), field, expected, found })
         }
     }
-    serde_json::from_value(value).map_err(|error| invalid(cut(&error.to_string(), 400)))
+}
+
+fn read_statement(path: &Path, payload: &[u8]) -> Result<Statement> {
+    let types: Types = read_json(path, payload)?;
+    check_type(path, "_type", STATEMENT_TYPE, types.kind)?;
+    check_type(path, "predicateType", PREDICATE_TYPE, types.predicate_type)?;
+    let definition = types.predicate.and_then(|predicate| predicate.build_definition);
+    check_type(path, "buildType", BUILD_TYPE, definition.and_then(|definition| definition.build_type))?;
+    read_json(path, payload)
 }
 
 fn read_steps(path: &Path, statement: &Statement) -> Result<BTreeMap<StepId, StepRecord>> {

@@ -10,7 +10,7 @@ use crate::plan::Plan;
 pub const LARGEST_CARRIED: usize = 1 << 20;
 
 /// The most bytes of all of them together.
-const LARGEST_TOGETHER: usize = 16 << 20;
+const LARGEST_TOGETHER: usize = 8 << 20;
 
 /// A file beside the pins.
 #[derive(Debug, Clone, PartialEq, Eq)]

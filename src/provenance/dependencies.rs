@@ -7,75 +7,111 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::carried::CarriedFile;
 use super::descriptor::{Content, ResourceDescriptor};
-use super::facts::Facts;
 use crate::digest::Digest;
 use crate::exec::git::{FetchedRepository, GitReport};
-use crate::pins::Registry;
-use crate::step::{Action, Checkout, FetchFile, FetchGit, FetchPackage, FileOrigin, Step, Take};
+use crate::journal::Record;
+use crate::pins::{Recorded, Registry};
+use crate::plan::Plan;
+use crate::step::{Action, Checkout, FetchFile, FetchGit, FetchPackage, FileOrigin, Step, StepId, Take};
 
 /// The annotation by which a reader finds the pins file among the dependencies.
 pub(super) const PINS: &str = "pins";
 
-/// Every dependency: the pins file, then what the steps took in, in plan order, then the tools.
-pub(super) fn dependencies(facts: &Facts<'_>) -> Vec<ResourceDescriptor> {
-    let mut found = vec![pins(facts)];
-    for step in &facts.plan.steps {
-        let record = facts.records.get(&step.id);
-        let report = record.map_or(&Value::Null, |record| &record.report);
-        match &step.action {
-            Action::FetchGit(fetch) => add_repositories(&mut found, step, fetch, report),
-            Action::FetchFile(fetch) => add_file(&mut found, facts, fetch, report),
-            Action::FetchPackage(fetch) => add_package(&mut found, fetch, report),
-            Action::FetchWheels(fetch) => {
-                found.extend(carried(facts, fetch.requirements.as_str(), &BTreeMap::new()));
-                add_wheels(&mut found, report);
-            }
-            Action::Patch(patch) => {
-                for file in &patch.patches {
-                    let notes = BTreeMap::from([("patch".to_owned(), Value::from(file.name.as_str()))]);
-                    found.extend(carried(facts, file.file.as_str(), &notes));
-                }
-            }
-            Action::Unpack(_) | Action::Collect(_) | Action::Run(_) | Action::CheckSymbols(_) | Action::Package(_) => {}
-        }
-    }
-    for (name, tool) in facts.tools {
-        let descriptor = ResourceDescriptor::named(name.as_str()).sha256(tool.sha256);
-        found.push(descriptor.note("kind", "tool").note("version", tool.version.as_str()));
-    }
-    let mut unique: Vec<ResourceDescriptor> = Vec::new();
-    for descriptor in found {
-        if !unique.contains(&descriptor) {
-            unique.push(descriptor);
-        }
-    }
-    unique
+/// Where dependencies are learned from.
+pub(super) struct Inputs<'a> {
+    pub plan: &'a Plan,
+    pub records: &'a BTreeMap<StepId, Record>,
+    pub files: &'a [CarriedFile],
 }
 
-fn pins(facts: &Facts<'_>) -> ResourceDescriptor {
-    let text = facts.pins.as_bytes();
+/// What a plan alone says of its dependencies: address and digest as far as they are pinned. Tools
+/// and the wheels that a requirements file allows are not among them.
+pub fn pinned(plan: &Plan) -> Vec<ResourceDescriptor> {
+    Inputs { plan, records: &BTreeMap::new(), files: &[] }.dependencies()
+}
+
+impl Inputs<'_> {
+    /// Everything that the steps took in, in plan order, each once.
+    pub(super) fn dependencies(&self) -> Vec<ResourceDescriptor> {
+        let mut found = Vec::new();
+        for step in &self.plan.steps {
+            let report = self.records.get(&step.id).map_or(&Value::Null, |record| &record.report);
+            match &step.action {
+                Action::FetchGit(fetch) => add_repositories(&mut found, step, fetch, report),
+                Action::FetchFile(fetch) => found.push(self.file(fetch, report)),
+                Action::FetchPackage(fetch) => found.push(package(fetch, report)),
+                Action::FetchWheels(fetch) => {
+                    found.push(self.carried("requirements", fetch.requirements.as_str(), &fetch.sha256));
+                    add_wheels(&mut found, report);
+                }
+                Action::Patch(patch) => {
+                    for file in &patch.patches {
+                        let descriptor = self.carried("patch", file.file.as_str(), &file.sha256);
+                        found.push(descriptor.note("patch", file.name.as_str()));
+                    }
+                }
+                Action::Unpack(_)
+                | Action::Collect(_)
+                | Action::Run(_)
+                | Action::CheckSymbols(_)
+                | Action::Package(_) => {}
+            }
+        }
+        let mut unique: Vec<ResourceDescriptor> = Vec::new();
+        for descriptor in found {
+            if !unique.contains(&descriptor) {
+                unique.push(descriptor);
+            }
+        }
+        unique
+    }
+
+    /// The file beside the pins at `path`.
+    fn carried(&self, kind: &str, path: &str, pinned: &Recorded<Digest>) -> ResourceDescriptor {
+        let descriptor = ResourceDescriptor::named(path).note("kind", kind);
+        let Some(file) = self.files.iter().find(|file| file.path == path) else {
+            return with_digest(descriptor, pinned.known());
+        };
+        let mut descriptor = descriptor.sha256(file.sha256).note("size", file.size);
+        descriptor.content = file.content.clone().map(Content);
+        if descriptor.content.is_none() {
+            descriptor = descriptor.note("note", "too large to be carried here");
+        }
+        descriptor
+    }
+
+    fn file(&self, fetch: &FetchFile, report: &Value) -> ResourceDescriptor {
+        match &fetch.from {
+            FileOrigin::Path(path) => self.carried("file", path.as_str(), &fetch.sha256),
+            FileOrigin::Url(url) => {
+                let descriptor =
+                    ResourceDescriptor { uri: Some(url.clone()), ..ResourceDescriptor::named(&fetch.name) };
+                fetched(descriptor.note("kind", "file"), report, fetch.sha256.known())
+            }
+        }
+    }
+}
+
+/// The pins file, called `name`, with its text.
+pub(super) fn pins(name: &str, text: &str) -> ResourceDescriptor {
+    let text = text.as_bytes();
     ResourceDescriptor {
         content: Some(Content(text.to_vec())),
         media_type: Some("application/toml".into()),
-        ..ResourceDescriptor::named(facts.pins_name)
+        ..ResourceDescriptor::named(name)
     }
     .sha256(Digest::of(text))
     .note("kind", PINS)
     .note("size", text.len())
 }
 
-/// The file beside the pins at `path`.
-fn carried(facts: &Facts<'_>, path: &str, notes: &BTreeMap<String, Value>) -> Option<ResourceDescriptor> {
-    let file = facts.files.iter().find(|file| file.path == path)?;
-    let mut descriptor =
-        ResourceDescriptor::named(path).sha256(file.sha256).note("kind", file.kind).note("size", file.size);
-    descriptor.annotations.extend(notes.clone());
-    descriptor.content = file.content.clone().map(Content);
-    if descriptor.content.is_none() {
-        descriptor = descriptor.note("note", "too large to be carried here");
+fn with_digest(descriptor: ResourceDescriptor, digest: Option<&Digest>) -> ResourceDescriptor {
+    match digest {
+        Some(digest) => descriptor.sha256(*digest),
+        None => descriptor,
     }
-    Some(descriptor)
 }
 
 /// A repository's url as everybody can use it; one on the builder's host is nothing to others.
@@ -94,7 +130,7 @@ fn add_repositories(found: &mut Vec<ResourceDescriptor>, step: &Step, fetch: &Fe
         .collect();
     let mut taken = Vec::new();
     list_checkout(&mut taken, ".", &fetch.checkout);
-    for (path, url, commit) in taken {
+    for Taken { path, url, commit, tree } in taken {
         let name = if path == "." { step.id.to_string() } else { format!("{}/{path}", step.id) };
         let fetched = fetched.get(path.as_str());
         let commit = fetched.map(|repository| repository.commit.to_string()).or(commit);
@@ -106,8 +142,8 @@ fn add_repositories(found: &mut Vec<ResourceDescriptor>, step: &Step, fetch: &Fe
             descriptor.uri = git_uri(&url, &commit);
             descriptor.digest.insert("gitCommit".into(), commit);
         }
-        if let Some(repository) = fetched {
-            descriptor.digest.insert("gitTree".into(), repository.tree.to_string());
+        if let Some(tree) = fetched.map(|repository| repository.tree.to_string()).or(tree) {
+            descriptor.digest.insert("gitTree".into(), tree);
         }
         if descriptor.uri.is_none() && url.starts_with("./") {
             descriptor = descriptor.note("path", url);
@@ -116,14 +152,27 @@ fn add_repositories(found: &mut Vec<ResourceDescriptor>, step: &Step, fetch: &Fe
     }
 }
 
-/// Path, url where the pins give one, and commit of each repository that is checked out.
-fn list_checkout(taken: &mut Vec<(String, Option<String>, Option<String>)>, path: &str, checkout: &Checkout) {
-    taken.push((path.to_owned(), Some(checkout.url.clone()), Some(checkout.commit.to_string())));
+/// A repository that is checked out, as far as the pins tell.
+struct Taken {
+    path: String,
+    url: Option<String>,
+    commit: Option<String>,
+    tree: Option<String>,
+}
+
+fn list_checkout(taken: &mut Vec<Taken>, path: &str, checkout: &Checkout) {
+    taken.push(Taken {
+        path: path.to_owned(),
+        url: Some(checkout.url.clone()),
+        commit: Some(checkout.commit.to_string()),
+        tree: checkout.tree.as_ref().map(ToString::to_string),
+    });
     for (below, submodule) in &checkout.submodules {
         let place = if path == "." { below.to_string() } else { format!("{path}/{below}") };
         match &submodule.take {
             Take::Recorded { url } => {
-                taken.push((place, url.clone(), submodule.recorded.known().map(ToString::to_string)));
+                let commit = submodule.recorded.known().map(ToString::to_string);
+                taken.push(Taken { path: place, url: url.clone(), commit, tree: None });
             }
             Take::Override(other) => list_checkout(taken, &place, other),
             Take::Nothing => {}
@@ -134,33 +183,20 @@ fn list_checkout(taken: &mut Vec<(String, Option<String>, Option<String>)>, path
 /// The digest and size that a fetching step reports of one file, else what was pinned.
 fn fetched(descriptor: ResourceDescriptor, report: &Value, pinned: Option<&Digest>) -> ResourceDescriptor {
     let reported = report["sha256"].as_str().and_then(|text| text.parse::<Digest>().ok());
-    let mut descriptor = match reported.as_ref().or(pinned) {
-        Some(digest) => descriptor.sha256(*digest),
-        None => descriptor,
-    };
+    let descriptor = with_digest(descriptor, reported.as_ref().or(pinned));
     if let Some(size) = report["size"].as_u64() {
-        descriptor = descriptor.note("size", size);
+        return descriptor.note("size", size);
     }
     descriptor
 }
 
-fn add_file(found: &mut Vec<ResourceDescriptor>, facts: &Facts<'_>, fetch: &FetchFile, report: &Value) {
-    match &fetch.from {
-        FileOrigin::Path(path) => found.extend(carried(facts, path.as_str(), &BTreeMap::new())),
-        FileOrigin::Url(url) => {
-            let descriptor = ResourceDescriptor { uri: Some(url.clone()), ..ResourceDescriptor::named(&fetch.name) };
-            found.push(fetched(descriptor.note("kind", "file"), report, fetch.sha256.known()));
-        }
-    }
-}
-
-fn add_package(found: &mut Vec<ResourceDescriptor>, fetch: &FetchPackage, report: &Value) {
+fn package(fetch: &FetchPackage, report: &Value) -> ResourceDescriptor {
     let (kind, uri) = match fetch.registry {
         Registry::Pypi => ("pypi", pypi_url(&fetch.package, &fetch.version)),
         Registry::Npm => ("npm", npm_url(&fetch.package, &fetch.version)),
     };
     let descriptor = ResourceDescriptor { uri: Some(uri), ..ResourceDescriptor::named(fetch.file.as_str()) };
-    found.push(fetched(descriptor.note("kind", kind), report, fetch.sha256.known()));
+    fetched(descriptor.note("kind", kind), report, fetch.sha256.known())
 }
 
 fn add_wheels(found: &mut Vec<ResourceDescriptor>, report: &Value) {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::carried::CarriedFile;
+use super::dependencies::{Inputs, pins};
 use super::descriptor::ResourceDescriptor;
 use super::statement::{
     BuildDefinition, Builder, ExternalParameters, InternalParameters, Metadata, Provenance, RunDetails, Statement,
 };
 use super::step_record::StepRecord;
-use super::{BUILD_TYPE, BUILDER_ID, PREDICATE_TYPE, STATEMENT_TYPE, dependencies, subjects};
+use super::{BUILD_TYPE, BUILDER_ID, PREDICATE_TYPE, STATEMENT_TYPE, subjects};
 use crate::digest::Digest;
 use crate::journal::{Record, RunRecord, ToolRecord};
 use crate::manifest::Entries;
@@ -47,7 +48,7 @@ pub struct Facts<'a> {
 
 /// The statement about the build that `facts` tells of.
 pub fn statement(facts: &Facts<'_>) -> Statement {
-    let pins = ResourceDescriptor::named(facts.pins_name).sha256(Digest::of(facts.pins.as_bytes()));
+    let named_pins = ResourceDescriptor::named(facts.pins_name).sha256(Digest::of(facts.pins.as_bytes()));
     // A resumed build began when its earliest step did. RFC 3339 in UTC sorts as text.
     let starts = facts.records.values().map(|record| &record.started).chain([&facts.run.started]);
     let started = starts.min().cloned().unwrap_or_default();
@@ -60,7 +61,7 @@ pub fn statement(facts: &Facts<'_>) -> Statement {
         predicate: Provenance {
             build_definition: BuildDefinition {
                 build_type: BUILD_TYPE.into(),
-                external_parameters: ExternalParameters { pins, record_unknown: facts.record_unknown },
+                external_parameters: ExternalParameters { pins: named_pins, record_unknown: facts.record_unknown },
                 internal_parameters: InternalParameters {
                     recipe: facts.plan.recipe.clone(),
                     platform: facts.plan.platform.clone(),
@@ -69,7 +70,7 @@ pub fn statement(facts: &Facts<'_>) -> Statement {
                     isolation: facts.run.isolation,
                     passed_through: facts.run.passed_through.clone(),
                 },
-                resolved_dependencies: dependencies::dependencies(facts),
+                resolved_dependencies: dependencies(facts),
             },
             run_details: RunDetails {
                 builder: Builder {
@@ -85,6 +86,17 @@ pub fn statement(facts: &Facts<'_>) -> Statement {
             },
         },
     }
+}
+
+/// The pins file, then what the steps took in, then the tools.
+fn dependencies(facts: &Facts<'_>) -> Vec<ResourceDescriptor> {
+    let mut found = vec![pins(facts.pins_name, facts.pins)];
+    found.extend(Inputs { plan: facts.plan, records: facts.records, files: facts.files }.dependencies());
+    for (name, tool) in facts.tools {
+        let descriptor = ResourceDescriptor::named(name.as_str()).sha256(tool.sha256);
+        found.push(descriptor.note("kind", "tool").note("version", tool.version.as_str()));
+    }
+    found
 }
 
 fn byproducts(facts: &Facts<'_>) -> Vec<ResourceDescriptor> {
