@@ -34,6 +34,21 @@ fn every_step_runs_and_the_library_is_made_of_the_four_bitcode_files() {
 }
 
 #[test]
+fn an_emscripten_from_an_archive_builds_the_same() {
+    let mini = Mini::new();
+    mini.build().code(0);
+    let manifest = std::fs::read(mini.path("site/config/assets.json")).unwrap();
+    mini.archive_emcc();
+    mini.build_in("archived").code(0);
+    assert_eq!(manifest, std::fs::read(mini.path("site/config/assets.json")).unwrap());
+    // What it keeps for itself it keeps outside of what was unpacked.
+    assert!(mini.path("archived/cache/emscripten/libc.a").exists());
+    assert!(!mini.path("archived/out/tool-emcc/tree/install/emscripten/__pycache__").exists());
+    let ran = mini.resume_in("archived").code(0);
+    assert!(ran.text.contains("0 steps ran"), "{}", ran.text);
+}
+
+#[test]
 fn two_workspaces_give_the_same_digests() {
     let mini = Mini::new();
     mini.build().code(0);
