@@ -2,6 +2,7 @@
 
 mod build;
 mod doctor;
+mod inspect;
 mod pins;
 mod place;
 mod plan;
@@ -67,6 +68,8 @@ enum Verb {
     Pins(pins::PinsVerb),
     /// Check artifacts against the digests in their manifest
     Verify(verify::VerifyArgs),
+    /// Look into artifacts: what they are and what is in them
+    Inspect(inspect::InspectArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -149,6 +152,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Plan(args) => plan::run(args, context),
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
+        Verb::Inspect(args) => inspect::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),
