@@ -1,5 +1,7 @@
 //! A build from a request: read the pins, plan, check the host, run, publish.
 
+mod previous;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -107,7 +109,8 @@ pub struct BuildReport {
     pub ran: Vec<String>,
     /// Steps whose earlier result stood.
     pub fresh: Vec<String>,
-    /// Notes of the steps that ran: fall-backs and the like.
+    /// Notes of the steps that ran: fall-backs and the like; under `delivery`, how the new libraries
+    /// differ from those that they replaced.
     pub notes: BTreeMap<String, Vec<String>>,
     /// The delivered artifacts, by path.
     pub artifacts: Entries,
@@ -183,16 +186,21 @@ pub fn build(
     let finished = exec::run(&run, &mut journal)?;
     let published = publish(prepared, request, &workspace, interrupt)?;
     let did_run = |id: &&StepId| finished.ran.contains(*id);
+    let mut notes: BTreeMap<String, Vec<String>> = finished
+        .ran
+        .iter()
+        .filter_map(|id| Some((id.to_string(), finished.records.get(id)?.notes.clone())))
+        .filter(|(_, notes)| !notes.is_empty())
+        .collect();
+    if !published.notes.is_empty() {
+        notes.insert("delivery".to_owned(), published.notes);
+    }
     let (ran, fresh): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(did_run);
     Ok(BuildReport {
         plan: plan.digest(),
         workspace: workspace.root().to_owned(),
         manifest: published.manifest,
-        notes: ran
-            .iter()
-            .filter_map(|id| Some((id.to_string(), finished.records.get(*id)?.notes.clone())))
-            .filter(|(_, notes)| !notes.is_empty())
-            .collect(),
+        notes,
         ran: ran.into_iter().map(ToString::to_string).collect(),
         fresh: fresh.into_iter().map(ToString::to_string).collect(),
         artifacts: published.artifacts,
@@ -242,6 +250,8 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
 }
 
 struct Delivered {
+    /// What the new libraries need otherwise than those that they replaced.
+    notes: Vec<String>,
     manifest: PathBuf,
     artifacts: Entries,
     changes: Vec<manifest::Change>,
@@ -254,11 +264,13 @@ fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interr
         Action::Package(package) => Some((step, package)),
         _ => None,
     });
-    let mut delivered = Delivered { manifest: PathBuf::new(), artifacts: Entries::new(), changes: Vec::new() };
+    let mut delivered =
+        Delivered { notes: Vec::new(), manifest: PathBuf::new(), artifacts: Entries::new(), changes: Vec::new() };
     for (step, spec) in packages {
         let out = workspace.outputs(&step.id);
         let entries = package::recorded(&out)?;
         let (destination, manifest) = places(spec, prepared, request);
+        delivered.notes.extend(previous::compare(&package::files_of(&out), &entries, &destination, interrupt));
         let published = package::publish(&package::files_of(&out), &entries, &destination, &manifest, interrupt)?;
         delivered.changes.extend(published.changes);
         delivered.artifacts.extend(entries);

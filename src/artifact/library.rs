@@ -101,6 +101,12 @@ pub fn read(bytes: &[u8]) -> Result<Library, LibraryError> {
     })
 }
 
+/// Each description of a model in the module in `bytes`, without a look at its shaders.
+pub fn metadata(bytes: &[u8]) -> Result<Vec<Metadata>, LibraryError> {
+    let found = metadata::find(&wasm::read(bytes)?.image)?;
+    Ok(found.into_iter().map(|found| found.metadata).collect())
+}
+
 /// The most of [`Library`] that a report needs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -11,6 +11,7 @@ use super::input::{Admitted, InputContext, Patience};
 use super::registry::{self, Programs};
 use super::{Perform, Performed, Place, collect, file, gate, local, package, patch, symbols, unpack};
 use crate::error::Result;
+use crate::gate::Severity;
 use crate::host::Machine;
 use crate::interrupt::Interrupt;
 use crate::mirror::is_local;
@@ -144,12 +145,13 @@ impl Performer<'_> {
         Ok(json!({ "files": files.collect::<Vec<_>>() }))
     }
 
-    /// What is only good to know becomes a note, so that whoever builds reads it.
+    /// What the pins accept becomes a note, so that whoever builds reads it every time.
     fn gate(&self, gate: &step::Gate, place: &Place<'_>, log: &StepLog) -> Result<serde_json::Value> {
         let directories = [("the workspace", place.root()), ("the directory of the pins file", self.directory)];
         let report = gate::judge(gate, place, &Machine::here(&directories), self.interrupt)?;
         for finding in &report.findings {
-            log.note(format!("{} [{}] {}", finding.artifact, finding.rule, finding.message));
+            let line = format!("{} [{}] {}", finding.artifact, finding.rule, finding.message);
+            if finding.severity == Severity::Accepted { log.note(line) } else { log.line(&line) }
         }
         Ok(json!({ "largest": report.largest, "findings": report.findings }))
     }

@@ -86,6 +86,22 @@ fn parameters_of_other_weights_are_stopped() {
 }
 
 #[test]
+fn work_memory_is_compared_with_the_library_that_is_replaced() {
+    let env = mini();
+    let first = env.build(&["--format", "json"]).code(0).json();
+    assert_eq!(first["notes"], serde_json::json!({}));
+    let mut small = library();
+    small.metadata[0] = small.metadata[0].replace("\"decode\": 96", "\"decode\": 12288");
+    env.write("vendor/library.wasm", small.bytes());
+    let second = env.build(&["--workspace", &env.text("second"), "--format", "json"]).code(0).json();
+    let note = "decoder-webgpu.wasm.gz: decode plans 12288 bytes of work memory, before 96 bytes";
+    assert_eq!(second["notes"]["delivery"], serde_json::json!([note]));
+    env.write("site/dist/decoder-webgpu.wasm.gz", "something of the site's own");
+    let third = env.build(&["--workspace", &env.text("third"), "--format", "json"]).code(0).json();
+    assert_eq!(third["notes"], serde_json::json!({}));
+}
+
+#[test]
 fn inspect_shows_and_judges_what_was_delivered() {
     let env = mini();
     env.build(&[]).code(0);
