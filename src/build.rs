@@ -1,6 +1,7 @@
 //! A build from a request: read the pins, plan, check the host, run, publish.
 
 mod delivery;
+mod previous;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -120,7 +121,8 @@ pub struct BuildReport {
     pub ran: Vec<String>,
     /// Steps whose earlier result stood.
     pub fresh: Vec<String>,
-    /// Notes of the steps that ran: fall-backs and the like.
+    /// Notes of the steps that ran: fall-backs and the like; under `delivery`, how the new libraries
+    /// differ from those that they replaced.
     pub notes: BTreeMap<String, Vec<String>>,
     /// The delivered artifacts, by path.
     pub artifacts: Entries,
@@ -198,17 +200,22 @@ pub fn build(
     let built = Built { prepared, request, workspace: &workspace, host: &host, run: &run_record, finished: &finished };
     let published = deliver(&built, interrupt)?;
     let did_run = |id: &&StepId| finished.ran.contains(*id);
+    let mut notes: BTreeMap<String, Vec<String>> = finished
+        .ran
+        .iter()
+        .filter_map(|id| Some((id.to_string(), finished.records.get(id)?.notes.clone())))
+        .filter(|(_, notes)| !notes.is_empty())
+        .collect();
+    if !published.notes.is_empty() {
+        notes.insert("delivery".to_owned(), published.notes);
+    }
     let (ran, fresh): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(did_run);
     Ok(BuildReport {
         plan: plan.digest(),
         workspace: workspace.root().to_owned(),
         manifest: published.manifest,
         attestation: published.attestation,
-        notes: ran
-            .iter()
-            .filter_map(|id| Some((id.to_string(), finished.records.get(*id)?.notes.clone())))
-            .filter(|(_, notes)| !notes.is_empty())
-            .collect(),
+        notes,
         ran: ran.into_iter().map(ToString::to_string).collect(),
         fresh: fresh.into_iter().map(ToString::to_string).collect(),
         artifacts: published.artifacts,

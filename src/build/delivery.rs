@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Prepared, Request, places};
+use super::{Prepared, Request, places, previous};
 use crate::clock;
 use crate::digest::{Digest, hash_file};
 use crate::error::{Class, Fault, Result};
@@ -31,6 +31,8 @@ pub(super) struct Built<'a> {
 pub(super) struct Delivered {
     pub manifest: PathBuf,
     pub attestation: PathBuf,
+    /// What the new libraries need otherwise than those that they replaced.
+    pub notes: Vec<String>,
     pub artifacts: Entries,
     pub changes: Vec<manifest::Change>,
 }
@@ -69,7 +71,7 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
     let manifest = packages.last().map(|(_, spec)| places(spec, built.prepared, built.request).1).unwrap_or_default();
     let attestation = provenance::beside(&manifest);
     let mut documents = documents(built, &artifacts, &attestation)?;
-    let mut changes = Vec::new();
+    let (mut changes, mut notes) = (Vec::new(), Vec::new());
     for (index, (step, spec)) in packages.iter().enumerate() {
         let out = built.workspace.outputs(step);
         let entries = package::recorded(&out)?;
@@ -77,10 +79,11 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
         // One attestation speaks of all packages, and so goes with the last.
         let with = if index + 1 == packages.len() { std::mem::take(&mut documents) } else { Vec::new() };
         let files = package::files_of(&out);
+        notes.extend(previous::compare(&files, &entries, &destination, interrupt));
         let published = package::publish_with(&files, &entries, &with, &destination, &manifest, interrupt)?;
         changes.extend(published.changes);
     }
-    Ok(Delivered { manifest, attestation, artifacts, changes })
+    Ok(Delivered { manifest, attestation, notes, artifacts, changes })
 }
 
 fn documents(built: &Built<'_>, entries: &Entries, attestation: &Path) -> Result<Vec<Document>> {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::artifact::encoding::FileId;
 use crate::build::BuildReport;
 use crate::error::Error;
+use crate::gate::{Finding, Severity};
 use crate::pins::Encoding;
 use crate::printable::{cut, escape_text};
 
@@ -78,6 +79,23 @@ pub fn render_build(report: &BuildReport) -> String {
         }
     }
     // Names of files and notes of tools stand in it.
+    escape_text(&text)
+}
+
+/// What the gates found, as a person reads it.
+pub fn render_findings(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let severity = match finding.severity {
+            Severity::Error => "error",
+            Severity::Accepted => "accepted",
+            Severity::Note => "note",
+        };
+        let _ = writeln!(text, "{severity}: {} [{}] {}", finding.artifact, finding.rule, finding.message);
+        if let Some(hint) = &finding.hint {
+            let _ = writeln!(text, "  {hint}");
+        }
+    }
     escape_text(&text)
 }
 

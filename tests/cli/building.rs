@@ -140,12 +140,12 @@ fn an_artifact_over_the_limit_is_refused_and_nothing_is_delivered() {
     env.edit("site/pins.toml", "[packaging]\n", "[packaging]\nsize_limit = 10\n");
     let failed = env.build(&[]).code(8);
     assert_snapshot!(failed.stderr, @r#"
-    error: step package: 3 files are larger than the limit of 10 bytes a file: decoder-webgpu.wasm.gz (87 bytes), tvmjs.cjs.gz (40 bytes), weights/params_shard_0.bin (11 bytes)
+    error: step package: 4 files are larger than the limit of 10 bytes a file: decoder-webgpu.wasm.gz (653 bytes), tvmjs.cjs.gz (40 bytes), weights/tensor-cache.json (16 bytes), …
       | largest files, in bytes:
-      |             87  decoder-webgpu.wasm.gz
+      |            653  decoder-webgpu.wasm.gz
       |             40  tvmjs.cjs.gz
+      |             16  weights/tensor-cache.json
       |             11  weights/params_shard_0.bin
-      |              3  weights/tensor-cache.json
     hint: build smaller parts (fewer bytes a weight shard), encode with `br` or at a higher level, or raise `size_limit` under [packaging] if the host takes such files
     "#);
     assert!(!env.path("site/dist").exists());
