@@ -68,7 +68,7 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
     }
     let manifest = packages.last().map(|(_, spec)| places(spec, built.prepared, built.request).1).unwrap_or_default();
     let attestation = provenance::beside(&manifest);
-    let mut documents = documents(built, &artifacts, &attestation)?;
+    let mut documents = documents(built, &artifacts, &manifest)?;
     let mut changes = Vec::new();
     for (index, (step, spec)) in packages.iter().enumerate() {
         let out = built.workspace.outputs(step);
@@ -83,12 +83,16 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
     Ok(Delivered { manifest, attestation, artifacts, changes })
 }
 
-fn documents(built: &Built<'_>, entries: &Entries, attestation: &Path) -> Result<Vec<Document>> {
+/// Attestation and bill of materials, as far as they do not stand there already.
+fn documents(built: &Built<'_>, entries: &Entries, manifest: &Path) -> Result<Vec<Document>> {
     let statement = state(built, entries)?;
-    if built.finished.ran.is_empty() && stands(attestation, &statement) {
-        return Ok(Vec::new());
+    let bill = Document { path: provenance::bill_beside(manifest), bytes: statement.bill_of_materials() };
+    let attestation = Document { path: provenance::beside(manifest), bytes: statement.to_bytes() };
+    let mut documents = vec![bill];
+    if !built.finished.ran.is_empty() || !stands(&attestation.path, &statement) {
+        documents.push(attestation);
     }
-    Ok(vec![Document { path: attestation.to_owned(), bytes: statement.to_bytes() }])
+    Ok(documents)
 }
 
 /// Whether the attestation at `path` says the same of an earlier run. When nothing ran in this one

@@ -72,16 +72,21 @@ pub fn entries(stated: &[ResourceDescriptor]) -> Result<Entries, NotASubject> {
         let id = |subject: &ResourceDescriptor| {
             subject.file_id().ok_or_else(|| refused(subject, "it lacks a sha256 or a size"))
         };
-        let encoding = serde_json::from_value(subject.annotation("encoding").into());
-        let encoding = encoding.map_err(|_| refused(subject, "its encoding is not known"))?;
+        let encoding = serde_json::from_value(subject.annotation("encoding").into())
+            .map_err(|_| refused(subject, "its encoding is not known"))?;
         let content = match unpacked.get(artifact) {
             Some(content) => content,
             None if encoding == Encoding::Identity => subject,
             None => return Err(refused(subject, "there is no subject for what decoding it gives")),
         };
-        let encoder = subject.annotation("encoder").to_owned();
-        let encoded = Encoded { encoding, encoder, packed: id(subject)?, unpacked: id(content)? };
-        entries.insert(path.clone(), Entry::new(&path, subject.annotation("role"), &encoded));
+        let (as_delivered, as_built) = (id(subject)?, id(content)?);
+        let made = Encoded {
+            encoding,
+            encoder: subject.annotation("encoder").to_owned(),
+            packed: as_delivered,
+            unpacked: as_built,
+        };
+        entries.insert(path.clone(), Entry::new(&path, subject.annotation("role"), &made));
     }
     // Names and everything else follow from the entries, so that nothing can stand beside them.
     let again = subjects(&entries);

@@ -36,6 +36,7 @@ fn two_builds_state_the_same_but_for_times() {
     let (one, other) = (mini(), mini());
     one.build(&["--jobs", "2"]).code(0);
     other.build(&["--jobs", "2", "-w", &other.text("work")]).code(0);
+    assert_eq!(one.read("site/dist/manifest.cdx.json"), other.read("site/dist/manifest.cdx.json"));
     let (one, other) = (without_run(attestation(&one)), without_run(attestation(&other)));
     assert_eq!(one, other);
 }
