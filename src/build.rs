@@ -16,7 +16,7 @@ use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
 use crate::journal::{self, Entry, Journal, Outcome, Record, RunRecord};
 use crate::key::Decision;
-use crate::manifest::{self, Entries};
+use crate::manifest::{self, Entries, ManifestError};
 use crate::pins::{self, PinsError, Platform};
 use crate::plan::Plan;
 use crate::provenance;
@@ -267,7 +267,7 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
             return Err(NotADirectory(destination).into());
         }
         if manifest.exists() {
-            manifest::Manifest::read(&manifest)?;
+            check_listed(spec, &manifest)?;
         }
         let documents = [provenance::beside(&manifest), provenance::bill_beside(&manifest)];
         if let Some(path) = documents.into_iter().find(|path| path.is_dir()) {
@@ -275,6 +275,24 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses a manifest whose list lacks an artifact of this build: the site would go on with what it
+/// lists under another name.
+fn check_listed(spec: &Package, path: &Path) -> Result<(), ManifestError> {
+    let manifest = manifest::Manifest::read(path)?;
+    let listed: Vec<&str> = manifest.artifacts().map(|(key, _)| key).collect();
+    let missing = spec.artifacts.iter().filter_map(|artifact| {
+        let file = format!("{}{}", artifact.path, artifact.encoding.suffix());
+        let below = format!("{}/", artifact.path);
+        let stands = listed.iter().any(|key| *key == file || key.starts_with(&below));
+        (!stands).then_some(file)
+    });
+    let missing: Vec<String> = missing.collect();
+    if listed.is_empty() || missing.is_empty() {
+        return Ok(());
+    }
+    Err(ManifestError::Lacking { path: path.to_owned(), missing })
 }
 
 /// Why each step of `prepared` would run in the workspace at `root`, by step id; steps whose earlier
