@@ -5,6 +5,8 @@
 //!
 //! [1]: https://cyclonedx.org/docs/1.6/json/
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::dependencies::PINS;
@@ -19,8 +21,9 @@ pub(super) fn bill(subjects: &[ResourceDescriptor], definition: &BuildDefinition
     let artifacts = subjects.iter().filter(|subject| subject.annotation("form") == PACKED);
     let artifacts: Vec<_> = artifacts.map(|subject| component(subject, "artifact")).collect();
     let root = format!("build:{}", internal.recipe);
-    let components: Vec<_> =
+    let mut components: Vec<_> =
         definition.resolved_dependencies.iter().map(|found| component(found, found.kind())).collect();
+    make_unique(&mut components);
     let references: Vec<_> = components.iter().map(|component| component["bom-ref"].clone()).collect();
     let tools: Vec<_> = builder
         .version
@@ -52,6 +55,19 @@ pub(super) fn bill(subjects: &[ResourceDescriptor], definition: &BuildDefinition
         "dependencies": graph,
     });
     format!("{bill:#}\n").into_bytes()
+}
+
+/// Files of different places can have one name; a reference stands for one of them.
+fn make_unique(components: &mut [Value]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for component in components {
+        let reference = component["bom-ref"].as_str().unwrap_or_default().to_owned();
+        let count = seen.entry(reference.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            component["bom-ref"] = format!("{reference}#{count}").into();
+        }
+    }
 }
 
 /// A UUID of one's own making (RFC 9562, version 8) from the first bytes of `digest`.
@@ -198,6 +214,13 @@ mod tests {
             "pkg:generic/tvm@COMMIT?vcs_url=git%2Bhttps://git.example.org/a/b%40COMMIT"
         );
         assert_eq!(url(None), "pkg:generic/tvm@COMMIT");
+    }
+
+    #[test]
+    fn references_are_unique() {
+        let mut components = vec![json!({ "bom-ref": "file:a" }), json!({ "bom-ref": "file:a" })];
+        make_unique(&mut components);
+        assert_eq!(components[1]["bom-ref"], "file:a#2");
     }
 
     #[test]

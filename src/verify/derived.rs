@@ -169,11 +169,10 @@ impl Checks<'_> {
     /// What was pinned must have gone in, and nothing else.
     fn dependencies(&mut self) {
         let pinned = pinned(&self.derived.plan);
-        let mut stated: BTreeMap<(&str, &str), &ResourceDescriptor> = BTreeMap::new();
+        // By kind and name, of which there may be several: files of different places can have one name.
+        let mut stated: BTreeMap<(&str, &str), Vec<&ResourceDescriptor>> = BTreeMap::new();
         for dependency in self.attestation.dependencies() {
-            if stated.insert((dependency.kind(), dependency.name()), dependency).is_some() {
-                self.dependency(dependency.name(), "number", "1", "more");
-            }
+            stated.entry((dependency.kind(), dependency.name())).or_default().push(dependency);
             if !has_digests(dependency) {
                 let stated: Vec<_> =
                     dependency.digest.iter().map(|(name, digest)| format!("{name} {digest}")).collect();
@@ -182,10 +181,12 @@ impl Checks<'_> {
         }
         let text = |text: Option<&String>| text.cloned().unwrap_or_else(|| "nothing".into());
         for wanted in &pinned {
-            let Some(found) = stated.remove(&(wanted.kind(), wanted.name())) else {
+            let alike = stated.get_mut(&(wanted.kind(), wanted.name())).filter(|alike| !alike.is_empty());
+            let Some(alike) = alike else {
                 self.dependency(wanted.name(), wanted.kind(), "one, since it is pinned", "none");
                 continue;
             };
+            let found = alike.remove(alike.iter().position(|found| found.uri == wanted.uri).unwrap_or(0));
             for (algorithm, digest) in &wanted.digest {
                 self.dependency(wanted.name(), algorithm, digest, text(found.digest.get(algorithm)));
             }
@@ -195,9 +196,10 @@ impl Checks<'_> {
             }
         }
         let allowed = self.allowed_wheels();
-        for ((kind, name), found) in stated {
+        for ((kind, name), found) in stated.iter().flat_map(|(key, list)| list.iter().map(move |found| (*key, *found)))
+        {
             match kind {
-                "pins" | "tool" => {}
+                "pins" | "tool" if stated[&(kind, name)].len() == 1 => {}
                 "wheel" => {
                     let digest = text(found.digest.get("sha256"));
                     if !allowed.contains(&digest) {

@@ -8,6 +8,7 @@ implementation of securesystemslib, CycloneDX's schema, and packageurl. DIRECTOR
 securesystemslib, for rebuild-model to verify.
 """
 
+import copy
 import hashlib
 import json
 import re
@@ -68,10 +69,10 @@ der = public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 keyid = hashlib.sha256(der).hexdigest()
 key = SSlibKey.from_crypto(public_key, keyid=keyid)
 signed = json.loads((directory / "signed.intoto.json").read_bytes())
-envelope = Envelope.from_dict(signed)
+envelope = Envelope.from_dict(copy.deepcopy(signed))  # it changes what it is given
 ok("the envelope holds the bare statement's bytes", envelope.payload == bare)
 ok("securesystemslib accepts our signature", list(envelope.verify([key], 1)) == [keyid])
-spoilt = Envelope.from_dict(signed)
+spoilt = Envelope.from_dict(copy.deepcopy(signed))
 spoilt.payload = bare.replace(b"urn:x-rebuild-model:builder:local", b"urn:x-rebuild-model:builder:other")
 try:
     spoilt.verify([key], 1)
