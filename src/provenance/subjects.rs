@@ -79,14 +79,9 @@ pub fn entries(stated: &[ResourceDescriptor]) -> Result<Entries, NotASubject> {
             None if encoding == Encoding::Identity => subject,
             None => return Err(refused(subject, "there is no subject for what decoding it gives")),
         };
-        let (as_delivered, as_built) = (id(subject)?, id(content)?);
-        let made = Encoded {
-            encoding,
-            encoder: subject.annotation("encoder").to_owned(),
-            packed: as_delivered,
-            unpacked: as_built,
-        };
-        entries.insert(path.clone(), Entry::new(&path, subject.annotation("role"), &made));
+        let encoder = subject.annotation("encoder").to_owned();
+        let file = Encoded { encoding, encoder, packed: id(subject)?, unpacked: id(content)? };
+        entries.insert(path.clone(), Entry::new(&path, subject.annotation("role"), &file));
     }
     // Names and everything else follow from the entries, so that nothing can stand beside them.
     let again = subjects(&entries);

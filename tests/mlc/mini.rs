@@ -128,6 +128,11 @@ impl Mini {
         self.run(&["build", "--pins", "pins.toml", "--workspace", &workspace])
     }
 
+    pub fn resume_in(&self, workspace: &str) -> Ran {
+        let workspace = self.path(workspace).display().to_string();
+        self.run(&["build", "--pins", "pins.toml", "--workspace", &workspace, "--resume"])
+    }
+
     fn run(&self, arguments: &[&str]) -> Ran {
         #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rebuild-model"))
@@ -259,7 +264,7 @@ impl Mini {
     pub fn archive_emcc(&self) {
         let script = include_str!("upstream/emcc.sh");
         let emcc = format!(
-            "#!/bin/sh\n\"$EMSDK_PYTHON\" -E -c 'import sys; sys.exit(not sys.dont_write_bytecode)' || exit 8\n\
+            "#!/bin/sh\nmkdir -p \"${{0%/*}}/__pycache__\" && echo $$ > \"${{0%/*}}/__pycache__/emcc.pyc\"\n\
              [ -e \"$EM_CONFIG\" ] && [ -e \"$EM_LLVM_ROOT/clang\" ] && [ \"$EM_BINARYEN_ROOT/bin\" = \"$EM_LLVM_ROOT\" ] || exit 9\n\
              mkdir -p \"$EM_CACHE\" && : > \"$EM_CACHE/libc.a\"\n{script}"
         );
