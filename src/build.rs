@@ -20,6 +20,7 @@ use crate::key::Decision;
 use crate::manifest::{self, Entries, ManifestError};
 use crate::pins::{self, PinsError, Platform};
 use crate::plan::Plan;
+use crate::provenance;
 use crate::recipe::{self, AnyPins};
 use crate::settings::Settings;
 use crate::step::{Action, Package, Step, StepId};
@@ -238,6 +239,21 @@ impl Fault for NotADirectory {
     }
 }
 
+/// A directory stands where a file has to go.
+#[derive(Debug, thiserror::Error)]
+#[error("{} has to be written, and is a directory", .0.display())]
+struct IsADirectory(PathBuf);
+
+impl Fault for IsADirectory {
+    fn class(&self) -> Class {
+        Class::Preflight
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("move it away, or set `manifest` under [packaging] to another name".into())
+    }
+}
+
 /// Where a package goes: the directory of its files, and its manifest.
 fn places(spec: &Package, prepared: &Prepared, request: &Request) -> (PathBuf, PathBuf) {
     match &request.output {
@@ -259,6 +275,10 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
         }
         if manifest.exists() {
             check_listed(spec, &manifest)?;
+        }
+        let documents = [provenance::beside(&manifest), provenance::bill_beside(&manifest)];
+        if let Some(path) = documents.into_iter().find(|path| path.is_dir()) {
+            return Err(IsADirectory(path).into());
         }
     }
     Ok(())

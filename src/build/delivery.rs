@@ -70,7 +70,7 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
     }
     let manifest = packages.last().map(|(_, spec)| places(spec, built.prepared, built.request).1).unwrap_or_default();
     let attestation = provenance::beside(&manifest);
-    let mut documents = documents(built, &artifacts, &attestation)?;
+    let mut documents = documents(built, &artifacts, &manifest)?;
     let (mut changes, mut notes) = (Vec::new(), Vec::new());
     for (index, (step, spec)) in packages.iter().enumerate() {
         let out = built.workspace.outputs(step);
@@ -86,18 +86,33 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
     Ok(Delivered { manifest, attestation, notes, artifacts, changes })
 }
 
-fn documents(built: &Built<'_>, entries: &Entries, attestation: &Path) -> Result<Vec<Document>> {
+/// Attestation and bill of materials, as far as they do not stand there already.
+fn documents(built: &Built<'_>, entries: &Entries, manifest: &Path) -> Result<Vec<Document>> {
     let statement = state(built, entries)?;
-    if built.finished.ran.is_empty() && stands(attestation, &statement) {
-        return Ok(Vec::new());
+    let bill = Document { path: provenance::bill_beside(manifest), bytes: statement.bill_of_materials() };
+    let attestation = Document { path: provenance::beside(manifest), bytes: statement.to_bytes() };
+    let mut documents = vec![bill];
+    if !built.finished.ran.is_empty() || !stands(&attestation.path, &statement) {
+        documents.push(attestation);
     }
-    Ok(vec![Document { path: attestation.to_owned(), bytes: statement.to_bytes() }])
+    Ok(documents)
 }
 
 /// Whether the attestation at `path` says the same of an earlier run. When nothing ran in this one
 /// there is nothing new to attest, and the signatures under the old one should not be lost.
 fn stands(path: &Path, statement: &Statement) -> bool {
-    Attestation::read(path).is_ok_and(|old| old.statement().without_run() == statement.without_run())
+    Attestation::read(path).is_ok_and(|old| {
+        let mut old = old.statement().without_run();
+        // How a run would have worked that did nothing does not matter.
+        let (then, now) = (
+            &mut old.predicate.build_definition.internal_parameters,
+            &statement.predicate.build_definition.internal_parameters,
+        );
+        then.jobs = now.jobs;
+        then.isolation = now.isolation;
+        then.passed_through.clone_from(&now.passed_through);
+        old == statement.without_run()
+    })
 }
 
 fn state(built: &Built<'_>, entries: &Entries) -> Result<Statement> {

@@ -21,7 +21,12 @@ fn a_build_delivers_what_its_manifest_says() {
         ["decoder-webgpu.wasm.gz", "tvmjs.cjs.gz", "weights/params_shard_0.bin", "weights/tensor-cache.json"]
     );
     let verified = env.run(&["verify", "dist/manifest.json"]).code(0);
-    assert_snapshot!(verified.stdout, @"4 artifacts are what dist/manifest.json says");
+    assert_snapshot!(verified.stdout, @r#"
+    4 artifacts are what dist/manifest.json and dist/manifest.intoto.json say
+    plan      <sha256>
+    builder   urn:x-rebuild-model:builder:local (rebuild-model 0.1.0)
+    signed by nobody
+    "#);
     env.write("site/dist/weights/params_shard_0.bin", "0123456788\n");
     let flipped = env.run(&["verify", "dist/manifest.json"]).code(8);
     assert_snapshot!(flipped.stderr, @r#"
