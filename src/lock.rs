@@ -198,6 +198,7 @@ fn values_of(step: &Step, record: &Record, prepared: &Prepared) -> Vec<Value> {
         | Action::Run(_)
         | Action::CheckSymbols(_)
         | Action::CheckGraph(_)
+        | Action::Gate(_)
         | Action::Package(_) => Vec::new(),
     };
     found.into_iter().flatten().collect()

@@ -69,6 +69,7 @@ pub fn materials(plan: &Plan) -> Vec<Material> {
             | Action::Run(_)
             | Action::CheckSymbols(_)
             | Action::CheckGraph(_)
+            | Action::Gate(_)
             | Action::Package(_) => {}
         }
     }

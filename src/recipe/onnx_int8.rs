@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::{Draft, cost};
+use super::draft::{Delivery, Draft, cost};
 use super::parts::{self, PYTHON};
 use crate::pins::{Name, RelativePath};
 use crate::plan::PlanError;
@@ -311,8 +311,8 @@ fn add_results(draft: &mut Draft<'_>, parameters: &Parameters, model: &str, file
             (from, format!("runtime/{}", file_name(file)), "runtime")
         }));
     }
-    let artifacts: Vec<_> = artifacts.iter().map(|(from, to, role)| (from.as_str(), to.clone(), *role, true)).collect();
-    draft.deliver(&artifacts)
+    let deliveries: Vec<_> = artifacts.iter().map(|(from, to, role)| Delivery::compressed(from, to, role)).collect();
+    draft.deliver(&deliveries)
 }
 
 /// What a page needs of `onnxruntime-web` to run on the processor.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Template;
+use super::{Gate, Template};
 use crate::digest::Digest;
 use crate::pins::{Commit, Encoding, Images, Name, Recorded, Registry, RelativePath, WheelPin};
 
@@ -33,6 +33,8 @@ pub enum Action {
     CheckSymbols(CheckSymbols),
     /// Holds an ONNX model against what a page will feed it.
     CheckGraph(CheckGraph),
+    /// Judges artifacts before they are packaged.
+    Gate(Gate),
     /// Encodes artifacts, checks their sizes and writes them with the manifest to their destination.
     Package(Package),
 }
@@ -278,6 +280,7 @@ impl Action {
             Self::Run(_) => "run",
             Self::CheckSymbols(_) => "check-symbols",
             Self::CheckGraph(_) => "check-graph",
+            Self::Gate(_) => "gate",
             Self::Package(_) => "package",
         }
     }
@@ -292,6 +295,7 @@ impl Action {
             Self::Run(run) => run.commands.iter().flatten().chain([&run.directory]).collect(),
             Self::CheckSymbols(check) => vec![&check.library],
             Self::CheckGraph(check) => vec![&check.model],
+            Self::Gate(gate) => gate.templates(),
             Self::Package(package) => package.artifacts.iter().map(|artifact| &artifact.from).collect(),
         }
     }
@@ -328,6 +332,7 @@ impl Action {
             | Self::Run(_)
             | Self::CheckSymbols(_)
             | Self::CheckGraph(_)
+            | Self::Gate(_)
             | Self::Package(_) => Vec::new(),
         }
     }
