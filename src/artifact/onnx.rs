@@ -145,6 +145,16 @@ impl Model {
         all.filter(|(name, _)| of_8_bits(name)).collect()
     }
 
+    /// The `count` largest constants in words, with their share of the file.
+    pub fn largest(&self, count: usize) -> Vec<String> {
+        let show = |constant: &Constant| {
+            let share = self.share(constant.bytes) * 100.0;
+            let users = constant.used_by.iter().take(4).map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("{constant}, {share:.1} % of the file, used by {}", crate::printable::cut(&users, 80))
+        };
+        self.constants.iter().take(count).map(show).collect()
+    }
+
     /// The share of the file, from 0 to 1, that constants take which a few nodes could compute.
     pub fn computable_share(&self) -> f64 {
         let bytes: u64 =

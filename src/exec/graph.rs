@@ -130,7 +130,7 @@ pub fn check(path: &Path, wanted: &CheckGraph) -> Result<GraphReport, GraphError
     let mut bytes = Vec::new();
     file.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
     let model = onnx::read(&bytes).map_err(|source| GraphError::Damaged { path: path.to_owned(), source })?;
-    let largest = list_constants(&model);
+    let largest: Vec<String> = model.largest(LISTED).iter().map(|constant| escape_name(constant)).collect();
     let mut flaws = judge(&model, wanted);
     let beside = path.parent().unwrap_or(Path::new("."));
     flaws.extend(model.external.iter().map(|name| describe_external(name, beside)));
@@ -219,15 +219,6 @@ fn is_output(value: &ValueInfo, name: &str, vocabulary: u64) -> bool {
 
 fn is_quantized(constant: &Constant) -> bool {
     ["int8", "uint8"].contains(&constant.element) && constant.dimensions.len() > 1
-}
-
-fn list_constants(model: &Model) -> Vec<String> {
-    let show = |constant: &Constant| {
-        let share = model.share(constant.bytes) * 100.0;
-        let users = constant.used_by.iter().take(4).map(String::as_str).collect::<Vec<_>>().join(", ");
-        escape_name(&format!("{constant}, {share:.1} % of the file, used by {}", cut(&users, 80)))
-    };
-    model.constants.iter().take(LISTED).map(show).collect()
 }
 
 fn describe_external(name: &str, beside: &Path) -> String {
