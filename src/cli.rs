@@ -8,6 +8,7 @@ mod place;
 mod plan;
 mod settings;
 mod shell;
+mod sign;
 mod verify;
 
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ enum Verb {
     Verify(verify::VerifyArgs),
     /// Look into artifacts: what they are and what is in them
     Inspect(inspect::InspectArgs),
+    /// Sign an attestation
+    Sign(sign::SignArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -153,6 +156,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
         Verb::Inspect(args) => inspect::run(args, context),
+        Verb::Sign(args) => sign::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),

@@ -7,6 +7,7 @@ mod machine;
 mod remembered;
 mod tool;
 
+pub use known::unpacked_environment;
 pub use machine::Machine;
 pub use remembered::Remembered;
 pub use tool::{Tool, ToolError, find, probe};
