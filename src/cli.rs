@@ -69,10 +69,10 @@ enum Verb {
     Pins(pins::PinsVerb),
     /// Check artifacts against the digests in their manifest
     Verify(verify::VerifyArgs),
-    /// Sign an attestation
-    Sign(sign::SignArgs),
     /// Look into artifacts: what they are and what is in them
     Inspect(inspect::InspectArgs),
+    /// Sign an attestation
+    Sign(sign::SignArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell

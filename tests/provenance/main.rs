@@ -13,4 +13,6 @@ mod reading;
 #[allow(dead_code, reason = "the tests of git sources use the rest")]
 mod repositories;
 mod signing;
+#[path = "../support/small_library.rs"]
+mod small_library;
 mod verifying;
