@@ -7,6 +7,7 @@ mod place;
 mod plan;
 mod settings;
 mod shell;
+mod smoke;
 mod verify;
 
 use std::path::PathBuf;
@@ -67,6 +68,8 @@ enum Verb {
     Pins(pins::PinsVerb),
     /// Check artifacts against the digests in their manifest
     Verify(verify::VerifyArgs),
+    /// Try model libraries in a headless browser: they load, answer, and answer the same twice
+    Smoke(smoke::SmokeArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -149,6 +152,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Plan(args) => plan::run(args, context),
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
+        Verb::Smoke(args) => smoke::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),

@@ -49,6 +49,7 @@ pub mod process;
 pub mod recipe;
 mod replace;
 pub mod settings;
+pub mod smoke;
 pub mod step;
 pub mod store;
 pub mod ui;
