@@ -103,6 +103,8 @@ pub struct BuildReport {
     pub workspace: PathBuf,
     /// The manifest that was written.
     pub manifest: PathBuf,
+    /// The directory that its paths start from.
+    pub destination: PathBuf,
     /// Steps that ran in this build.
     pub ran: Vec<String>,
     /// Steps whose earlier result stood.
@@ -188,6 +190,7 @@ pub fn build(
         plan: plan.digest(),
         workspace: workspace.root().to_owned(),
         manifest: published.manifest,
+        destination: published.destination,
         notes: ran
             .iter()
             .filter_map(|id| Some((id.to_string(), finished.records.get(*id)?.notes.clone())))
@@ -241,8 +244,10 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
     Ok(())
 }
 
+#[derive(Default)]
 struct Delivered {
     manifest: PathBuf,
+    destination: PathBuf,
     artifacts: Entries,
     changes: Vec<manifest::Change>,
 }
@@ -254,7 +259,7 @@ fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interr
         Action::Package(package) => Some((step, package)),
         _ => None,
     });
-    let mut delivered = Delivered { manifest: PathBuf::new(), artifacts: Entries::new(), changes: Vec::new() };
+    let mut delivered = Delivered::default();
     for (step, spec) in packages {
         let out = workspace.outputs(&step.id);
         let entries = package::recorded(&out)?;
@@ -263,6 +268,7 @@ fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interr
         delivered.changes.extend(published.changes);
         delivered.artifacts.extend(entries);
         delivered.manifest = manifest;
+        delivered.destination = destination;
     }
     Ok(delivered)
 }

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 pub use report::{Adapter, Check, EngineFigures, Figures, Model, Outcome, SmokeReport, Weights};
 pub use script::TOLERANCE;
-pub use subject::{Subject, SubjectError, Subjects, read_manifest};
+pub use subject::{Subject, SubjectError, Subjects, read_manifest, role};
 
 use crate::error::{Class, Error, Fault, Result};
 use crate::interrupt::{Interrupt, Interrupted};

@@ -14,11 +14,19 @@ use crate::manifest::{Entries, Entry, Manifest};
 use crate::pins::RelativePath;
 use crate::printable::escape_name;
 
+use role::{ENGINE, LIBRARY, MODULE, WEIGHTS};
+
 /// The roles that a manifest gives to what is needed here.
-const LIBRARY: &str = "model-library";
-const MODULE: &str = "browser-module";
-const ENGINE: &str = "engine";
-const WEIGHTS: &str = "weights";
+pub mod role {
+    /// A library's WebAssembly module.
+    pub const LIBRARY: &str = "model-library";
+    /// The runtime's browser module.
+    pub const MODULE: &str = "browser-module";
+    /// The engine with that browser module in it.
+    pub const ENGINE: &str = "engine";
+    /// A tensor cache: its index and its shards.
+    pub const WEIGHTS: &str = "weights";
+}
 
 /// The files of one library, as a page would get them.
 #[derive(Debug, Clone)]

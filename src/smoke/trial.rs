@@ -51,12 +51,12 @@ pub(super) fn run(subject: &Subject, request: &Request, report: &mut SmokeReport
     let mut browser = launch(request, report, deadline, interrupt)?;
     let mut trial = Trial { subject, request, report, server, scratch, interrupt };
     let opened = browser.open(&trial.server.url("/"));
-    let mut page = trial.stage("browser", opened.map_err(PageError::from))?;
+    let mut page = trial.stage("page", opened.map_err(PageError::from))?;
     let tried = trial.try_library(&mut page);
     trial.finish(&mut page, "");
     let model = tried?;
     let closed = page.close();
-    trial.stage("browser", closed.map_err(PageError::from))?;
+    trial.stage("page", closed.map_err(PageError::from))?;
     trial.try_engine(&mut browser, &model)?;
     trial.check_requests();
     Ok(())
