@@ -45,6 +45,11 @@ pub struct Request {
     pub seed: u64,
     /// The most bytes of a seeded shard.
     pub shard_size: u64,
+    /// Bytes of further seeded tensors, which the library does not use, to see how much is loaded. Where
+    /// there are any, all weights are seeded.
+    pub ballast: u64,
+    /// The most bytes of transferred bodies that may be held while weights are loaded.
+    pub max_held: Option<u64>,
     /// The browser; one on `PATH` when not given.
     pub browser: Option<PathBuf>,
     /// Use this host's GPU, and not the browser's software renderer.
@@ -65,6 +70,8 @@ impl Default for Request {
             steps: 4,
             seed: 1,
             shard_size: 32 << 20,
+            ballast: 0,
+            max_held: None,
             browser: None,
             gpu: false,
             engine: true,

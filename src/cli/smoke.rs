@@ -50,6 +50,12 @@ pub(super) struct SmokeArgs {
     /// The largest seeded shard, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     shard_size: u32,
+    /// Load this many MiB of seeded tensors besides, which the library does not use, and seeded weights
+    #[arg(long, value_name = "MIB", default_value_t = 0, conflicts_with_all = ["weights", "reference"])]
+    ballast: u32,
+    /// Fail when the page holds more than this many MiB of transferred bodies while it loads
+    #[arg(long, value_name = "MIB")]
+    max_held: Option<u32>,
     /// Leave the engine out
     #[arg(long)]
     no_engine: bool,
@@ -93,6 +99,8 @@ pub(super) fn run(args: &SmokeArgs, context: &Context) -> Result<ExitCode> {
         steps: args.steps.into(),
         seed: args.seed,
         shard_size: u64::from(args.shard_size) << 20,
+        ballast: u64::from(args.ballast) << 20,
+        max_held: args.max_held.map(|mib| u64::from(mib) << 20),
         engine: !args.no_engine,
         ..args.browser.request()
     };

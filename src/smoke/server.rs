@@ -19,6 +19,8 @@ const LARGEST_HEAD: u64 = 16 * 1024;
 const MOST_CONNECTIONS: usize = 64;
 /// How long a client may take to send a request or to take the next bytes.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// Bytes that are sent at a time.
+const BLOCK: usize = 256 * 1024;
 /// The most paths that are remembered as not found.
 const MOST_MISSING: usize = 100;
 /// How long each weight file is held back while they are watched, so that requests made together
@@ -235,8 +237,14 @@ fn respond(mut stream: &TcpStream, status: &str, kind: &str, length: u64, body: 
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes())?;
-    io::copy(body, &mut stream)?;
-    stream.flush()
+    // Not io::copy, whose buffer is small.
+    let mut block = vec![0; BLOCK];
+    loop {
+        match body.read(&mut block)? {
+            0 => return stream.flush(),
+            count => stream.write_all(&block[..count])?,
+        }
+    }
 }
 
 /// What weights are, and nothing else that a trial serves.

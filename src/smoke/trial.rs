@@ -221,12 +221,14 @@ impl Trial<'_> {
 
     fn prepare_weights(&mut self, metadata: &Metadata) -> Staged<PathBuf> {
         let given = self.request.weights.clone().or_else(|| self.subject.weights.clone());
+        let given = given.filter(|_| self.request.ballast == 0);
         let directory = given.clone().unwrap_or_else(|| self.scratch.path().to_owned());
-        let Request { seed, shard_size, .. } = *self.request;
+        let Request { seed, shard_size, ballast, .. } = *self.request;
         let extent = if given.is_some() {
             weights::read_extent(&directory)
         } else {
-            weights::seed(&metadata.params, &directory, seed, shard_size, self.interrupt)
+            let params = [&metadata.params[..], &weights::ballast(ballast, shard_size)].concat();
+            weights::seed(&params, &directory, seed, shard_size, self.interrupt)
         };
         let extent = match extent {
             Ok(extent) => extent,
@@ -257,7 +259,13 @@ impl Trial<'_> {
         figures.queued_peak = number("unsynced_peak");
         figures.parallel_shards = Some(parallel);
         figures.load_ms = timed["ms"].as_f64();
+        // Of the load alone; what comes later may need more.
+        figures.gpu_peak = timed["gpu"]["peak"].as_f64().map(bytes_of);
+        let held = figures.held_peak;
         self.pass("load", "the runtime's own loader took every shard");
+        if let Some(most) = self.request.max_held {
+            self.report.checks.push(check_held(held, most));
+        }
         Ok(())
     }
 
@@ -350,6 +358,14 @@ fn complaints(name: &'static str, found: &[&str], none: &str) -> Check {
         [] => Check::passed(name, none),
         [one] => Check::failed(name, *one),
         [first, rest @ ..] => Check::failed(name, format!("{first} (and {} more)", rest.len())),
+    }
+}
+
+fn check_held(held: Option<u64>, most: u64) -> Check {
+    match held {
+        None => Check::inconclusive("held", "this browser does not let what is held be seen"),
+        Some(held) if held > most => Check::failed("held", format!("{held} bytes of bodies were held, {most} may be")),
+        Some(held) => Check::passed("held", format!("{held} bytes of bodies were held, {most} may be")),
     }
 }
 

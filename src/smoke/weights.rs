@@ -126,6 +126,15 @@ pub fn seed(
     Ok(extent(&index))
 }
 
+/// Tensors of `bytes` in all, each of which fills a shard.
+pub fn ballast(bytes: u64, shard_size: u64) -> Vec<Param> {
+    let shard = shard_size.max(4);
+    let size = |number: u64| (bytes - number * shard).min(shard);
+    let param =
+        |number| Param { name: format!("ballast.{number}"), shape: vec![size(number) / 4], dtype: "uint32".into() };
+    (0..bytes.div_ceil(shard)).map(param).collect()
+}
+
 type Tensor<'a> = (&'a Param, Stored, u64);
 
 fn lay_out(params: &[Param], shard_size: u64) -> Result<Vec<Vec<Tensor<'_>>>, WeightsError> {
@@ -247,6 +256,14 @@ mod tests {
         assert_eq!(bytes(1, 2000), bytes(1, 1 << 20), "the size of shards changes no value");
         assert_ne!(bytes(1, 2000), bytes(2, 2000));
         assert_eq!(bytes(1, 2000).to_string(), "7d658c4d18ab5a58316660d2bb665bcf2c96883908d81970a793b1ca292fe980");
+    }
+
+    #[test]
+    fn ballast_fills_shards() {
+        let sizes = |bytes, shard| ballast(bytes, shard).iter().map(|param| param.shape[0] * 4).collect::<Vec<_>>();
+        assert!(sizes(0, 100).is_empty());
+        assert_eq!(sizes(200, 100), [100, 100]);
+        assert_eq!(sizes(204, 100), [100, 100, 4]);
     }
 
     #[test]

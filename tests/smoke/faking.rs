@@ -225,6 +225,24 @@ fn weights_of_the_caller_are_served_as_they_are() {
 }
 
 #[test]
+fn what_may_be_held_can_be_bounded() {
+    let mut page = page();
+    page["load"]["bodies"]["held_peak"] = json!(2 << 20);
+    expect(&page, &["--max-held", "1"], 8, "held", "2097152 bytes of bodies were held, 1048576 may be");
+    assert_eq!(lab_with(&page).smoke(&["--max-held", "2"]).code(0).check("held").0, "passed");
+    page["load"]["bodies"]["held_peak"] = json!(null);
+    expect(&page, &["--max-held", "2"], 11, "held", "does not let");
+}
+
+#[test]
+fn ballast_is_loaded_besides() {
+    let ran = lab_with(&page()).smoke(&["--ballast", "5", "--shard-size", "2"]).code(0);
+    let weights =
+        json!({ "seeded": true, "tensors": 4, "shards": 4, "bytes": (5 << 20) + 128, "largestTensor": 2 << 20 });
+    assert_eq!(ran.report()["weights"], weights);
+}
+
+#[test]
 fn complaints_of_gpu_and_console_fail_what_answers_well() {
     let mut page = page_where(
         "finish",

@@ -83,7 +83,7 @@ const smoke = (() => {
     await gpu.sync();
     const ms = performance.now() - begin;
     const bodies = watch ? instruments.unwatch() : undefined;
-    return { ms, bodies };
+    return { ms, bodies, gpu: instruments.gpu() };
   }
 
   /** Compile every shader. */
