@@ -11,7 +11,7 @@ example: set-up $(release)
 	rm -rf workspace.example/.rebuild workspace.example/dist
 	cd workspace.example && ../$(release) build
 	$(release) verify workspace.example/dist/manifest.json
-	node workspace.example/driver/run.mjs workspace.example/dist
+	$(release) smoke workspace.example/dist/manifest.json
 
 ## test: lints and tests
 test: set-up lint

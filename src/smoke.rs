@@ -48,7 +48,7 @@ pub struct Request {
     /// Bytes of further seeded tensors, which the library does not use, to see how much is loaded. Where
     /// there are any, all weights are seeded.
     pub ballast: u64,
-    /// The most bytes of transferred bodies that may be held while weights are loaded.
+    /// The most bytes that may be held while weights are loaded: of transferred bodies, and in the GPU's queue.
     pub max_held: Option<u64>,
     /// The browser; one on `PATH` when not given.
     pub browser: Option<PathBuf>,

@@ -53,7 +53,8 @@ pub(super) struct SmokeArgs {
     /// Load this many MiB of seeded tensors besides, which the library does not use, and seeded weights
     #[arg(long, value_name = "MIB", default_value_t = 0, conflicts_with_all = ["weights", "reference"])]
     ballast: u32,
-    /// Fail when the page holds more than this many MiB of transferred bodies while it loads
+    /// Fail when more than this many MiB of transferred bytes, in the page and in the GPU's queue, are
+    /// held while weights are loaded
     #[arg(long, value_name = "MIB")]
     max_held: Option<u32>,
     /// Leave the engine out

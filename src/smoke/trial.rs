@@ -261,7 +261,7 @@ impl Trial<'_> {
         figures.load_ms = timed["ms"].as_f64();
         // Of the load alone; what comes later may need more.
         figures.gpu_peak = timed["gpu"]["peak"].as_f64().map(bytes_of);
-        let held = figures.held_peak;
+        let held = figures.held_peak.and_then(|held| held.checked_add(figures.queued_peak?));
         self.pass("load", "the runtime's own loader took every shard");
         if let Some(most) = self.request.max_held {
             self.report.checks.push(check_held(held, most));
@@ -364,8 +364,8 @@ fn complaints(name: &'static str, found: &[&str], none: &str) -> Check {
 fn check_held(held: Option<u64>, most: u64) -> Check {
     match held {
         None => Check::inconclusive("held", "this browser does not let what is held be seen"),
-        Some(held) if held > most => Check::failed("held", format!("{held} bytes of bodies were held, {most} may be")),
-        Some(held) => Check::passed("held", format!("{held} bytes of bodies were held, {most} may be")),
+        Some(held) if held > most => Check::failed("held", format!("{held} bytes were held, {most} may be")),
+        Some(held) => Check::passed("held", format!("{held} bytes were held, {most} may be")),
     }
 }
 
