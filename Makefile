@@ -21,7 +21,7 @@ test: set-up lint
 prove: set-up $(release)
 	workspace.example/prove.sh $(release)
 
-## bench: speed and memory beside named peers; ONLY=plan|verify|checkout|example|resume for one subject
+## bench: speed and memory beside named peers; ONLY=plan|verify|checkout|example|resume|loading for one subject
 bench: set-up
 	cargo bench --bench measure -- $(ONLY)
 
