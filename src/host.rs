@@ -6,6 +6,7 @@ mod known;
 mod remembered;
 mod tool;
 
+pub use known::{launcher, unpacked_environment};
 pub use remembered::Remembered;
 pub use tool::{Tool, ToolError, find, probe};
 
