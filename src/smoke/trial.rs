@@ -50,16 +50,9 @@ pub(super) fn run(subject: &Subject, request: &Request, report: &mut SmokeReport
     let deadline = Instant::now() + request.timeout;
     let mut browser = launch(request, report, deadline, interrupt)?;
     let mut trial = Trial { subject, request, report, server, scratch, interrupt };
-    let opened = browser.open(&trial.server.url("/"));
-    let mut page = trial.stage("page", opened.map_err(PageError::from))?;
-    let tried = trial.try_library(&mut page);
-    trial.finish(&mut page, "");
-    let model = tried?;
-    let closed = page.close();
-    trial.stage("page", closed.map_err(PageError::from))?;
-    trial.try_engine(&mut browser, &model)?;
+    let tried = trial.try_everything(&mut browser);
     trial.check_requests();
-    Ok(())
+    tried
 }
 
 fn publish(server: &Server, subject: &Subject) {
@@ -142,6 +135,17 @@ impl Trial<'_> {
         tracing::info!("{}: {name}", self.report.library);
         let result = page.call(name, argument);
         self.stage(stage, result)
+    }
+
+    fn try_everything(&mut self, browser: &mut Browser) -> Staged<()> {
+        let opened = browser.open(&self.server.url("/"));
+        let mut page = self.stage("page", opened.map_err(PageError::from))?;
+        let tried = self.try_library(&mut page);
+        self.finish(&mut page, "");
+        let known = tried?;
+        let closed = page.close();
+        self.stage("page", closed.map_err(PageError::from))?;
+        self.try_engine(browser, &known)
     }
 
     fn try_library(&mut self, page: &mut Page) -> Staged<Known> {
