@@ -1,5 +1,6 @@
-//! Loading weights into a page with the example's browser module, beside the same module without the
-//! browser-memory patch: what is held meanwhile, on the GPU too, and how long it takes.
+//! Loading weights into a page through TVM's browser module with the browser-memory patch of
+//! `pins/tvm-0.27`, beside the same module without any: what is held meanwhile, on the GPU too, and how
+//! long it takes. The library is the example's, and so are the sources.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::child::{quiet, time};
 use crate::example::{ensure_built, workspace};
 use crate::table::{Row, median, print, ratio, show};
-use crate::{program, scratch};
+use crate::{program, scratch, source_tree};
 
 const ROUNDS: usize = 3;
 /// MiB of weights, and of each of their files.
@@ -31,8 +32,8 @@ pub fn measure() {
     if !ensure_built() {
         return;
     }
-    let unpatched = bundle_unpatched();
-    let patched = workspace().join("out/browser/tvmjs.cjs");
+    let unpatched = bundle("unpatched", None);
+    let patched = bundle("patched", Some(&source_tree().join("pins/tvm-0.27/patches/tvm-browser-memory.patch")));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         for (module, loads) in [(&patched, &mut ours), (&unpatched, &mut theirs)] {
@@ -80,16 +81,21 @@ pub fn measure() {
     print(&format!("loading: {} MiB of weights in files of {} MiB, {}", WEIGHTS.0, WEIGHTS.1, ours[0].browser), &rows);
 }
 
-/// The browser module from the wheel's sources before they are patched.
-fn bundle_unpatched() -> PathBuf {
-    let (out, work) = (workspace().join("out"), scratch().join("unpatched"));
+/// The browser module from the wheel's sources with this patch alone.
+fn bundle(name: &str, patch: Option<&Path>) -> PathBuf {
+    let (out, work) = (workspace().join("out"), scratch().join(name));
     let _ = std::fs::remove_dir_all(&work);
-    std::fs::create_dir_all(&work).unwrap();
-    time(quiet("cp", &["-R"]).arg(out.join("sources/tree/tvm/web")).arg(&work));
+    std::fs::create_dir_all(work.join("tvm")).unwrap();
+    time(quiet("cp", &["-R"]).arg(out.join("sources/tree/tvm/web")).arg(work.join("tvm")));
+    if let Some(patch) = patch {
+        // In a repository of its own: inside another one git would skip the patch in silence.
+        time(quiet("git", &["init", "--quiet"]).current_dir(&work));
+        time(quiet("git", &["apply"]).arg(patch).current_dir(&work));
+    }
     let externals = ["fs", "path", "ws", "perf_hooks", "crypto", "node:*"].map(|name| format!("--external:{name}"));
     let mut esbuild = quiet(out.join("esbuild/tree/bin/esbuild"), &["src/index.ts", "--bundle", "--format=cjs"]);
-    esbuild.args(["--platform=browser", "--log-level=warning", "--outfile=../tvmjs.cjs"]).args(externals);
-    time(esbuild.current_dir(work.join("web")));
+    esbuild.args(["--platform=browser", "--log-level=warning", "--outfile=../../tvmjs.cjs"]).args(externals);
+    time(esbuild.current_dir(work.join("tvm/web")));
     work.join("tvmjs.cjs")
 }
 
