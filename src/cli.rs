@@ -2,11 +2,13 @@
 
 mod build;
 mod doctor;
+mod inspect;
 mod pins;
 mod place;
 mod plan;
 mod settings;
 mod shell;
+mod sign;
 mod smoke;
 mod verify;
 
@@ -70,6 +72,10 @@ enum Verb {
     Verify(verify::VerifyArgs),
     /// Try model libraries in a headless browser: they load, answer, and answer the same twice
     Smoke(smoke::SmokeArgs),
+    /// Sign an attestation
+    Sign(sign::SignArgs),
+    /// Look into artifacts: what they are and what is in them
+    Inspect(inspect::InspectArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -153,6 +159,8 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
         Verb::Smoke(args) => smoke::run(args, context),
+        Verb::Sign(args) => sign::run(args, context),
+        Verb::Inspect(args) => inspect::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),

@@ -34,7 +34,9 @@ pub mod digest;
 pub mod doctor;
 pub mod error;
 pub mod exec;
+pub mod gate;
 pub mod host;
+pub mod inspect;
 pub mod interrupt;
 pub mod journal;
 pub mod key;
@@ -46,6 +48,7 @@ pub mod pins;
 pub mod plan;
 mod printable;
 pub mod process;
+pub mod provenance;
 pub mod recipe;
 mod replace;
 pub mod settings;
@@ -55,3 +58,7 @@ pub mod store;
 pub mod ui;
 pub mod verify;
 pub mod workspace;
+
+#[cfg(test)]
+#[path = "../tests/support/small_library.rs"]
+mod small_library;

@@ -12,7 +12,6 @@ pub use place::{WorkspaceError, check_path, check_space, default_root, free_mib}
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::step::StepId;
@@ -152,13 +151,6 @@ impl Workspace {
         let mut file = tempfile::NamedTempFile::new_in(&self.root).map_err(failed)?;
         file.write_all(bytes).map_err(failed)?;
         file.persist(path).map(drop).map_err(|error| failed(error.error))
-    }
-
-    /// Writes a script of the workspace's own that can be run.
-    pub fn write_program(&self, path: &Path, text: &str) -> Result<(), WorkspaceError> {
-        self.write(path, text.as_bytes())?;
-        let failed = |source| WorkspaceError::Io { path: path.to_owned(), source };
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(failed)
     }
 }
 

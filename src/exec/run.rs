@@ -9,7 +9,6 @@ use super::Event;
 use super::job::Run;
 use super::step_run::{Ended, StepRun, run_step};
 use crate::error::{Error, Result};
-use crate::host;
 use crate::journal::{Journal, Output, Record};
 use crate::step::{Step, StepId};
 
@@ -30,13 +29,6 @@ pub struct Finished {
 /// After a failure no further step is started; those that run are waited for, since their results
 /// can be gone on with. The first error is returned.
 pub fn run(run: &Run<'_>, journal: &mut Journal) -> Result<Finished> {
-    // Before any child is started: one that began while a script is written would keep it open for
-    // writing, and what is open for writing cannot be run.
-    for (name, tool) in &run.plan.tools {
-        if let (Some(_), Some((file, text))) = (&tool.provided, host::launcher(name.as_str())) {
-            run.workspace.write_program(&run.workspace.cache().join(file), text)?;
-        }
-    }
     let mut state = State::new(run);
     let (sender, receiver) = mpsc::channel();
     let mut first_error: Option<Error> = None;

@@ -22,9 +22,6 @@ pub(super) struct Probe {
     pub(super) environment: fn(&Path, &Interrupt) -> BTreeMap<String, Template>,
     /// Gives the same of a copy that was unpacked from an archive.
     pub(super) unpacked_environment: fn(&Path) -> BTreeMap<String, Template>,
-    /// A script in the build's private cache through which such a copy starts its interpreter: its name
-    /// and text.
-    launcher: Option<(&'static str, &'static str)>,
 }
 
 /// Of a tool that nothing particular is known of.
@@ -35,7 +32,6 @@ const ANY: Probe = Probe {
     companions: &[],
     environment: |_, _| BTreeMap::new(),
     unpacked_environment: |_| BTreeMap::new(),
-    launcher: None,
 };
 
 const PYTHON_VERSION: &str = "import platform; print(platform.python_version())";
@@ -55,8 +51,6 @@ const EMCC: Probe = Probe {
     companions: &["emscripten-version.txt", "emcc.py"],
     environment: emscripten_cache,
     unpacked_environment: unpacked_emscripten,
-    // It starts Python in a way that ignores PYTHONDONTWRITEBYTECODE, and would write beside its sources.
-    launcher: Some(("emscripten-python", "#!/bin/sh\nexec python3 -B \"$@\"\n")),
     ..ANY
 };
 
@@ -106,9 +100,6 @@ fn private_cache() -> impl Iterator<Item = (String, Template)> {
 /// file, so the template that the archive carries serves as one.
 fn unpacked_emscripten(emcc: &Path) -> BTreeMap<String, Template> {
     let mut environment: BTreeMap<String, Template> = private_cache().collect();
-    if let Ok(launcher) = "${cache}/emscripten-python".parse() {
-        environment.insert("EMSDK_PYTHON".to_owned(), launcher);
-    }
     let place =
         emcc.parent().and_then(|directory| Some((directory.join("tools/config_template.py"), directory.parent()?)));
     if let Some((template, root)) = place
@@ -121,11 +112,6 @@ fn unpacked_emscripten(emcc: &Path) -> BTreeMap<String, Template> {
         environment.insert("EM_NODE_JS".to_owned(), Template::literal("node"));
     }
     environment
-}
-
-/// The script that a copy of the tool called `name` wants in the build's private cache: name and text.
-pub fn launcher(name: &str) -> Option<(&'static str, &'static str)> {
-    probe_of(name).launcher
 }
 
 /// What the tool called `name` needs in its environment when it was unpacked to `path`.

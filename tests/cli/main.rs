@@ -3,6 +3,7 @@
 mod building;
 mod env;
 mod fetching;
+mod gating;
 mod locking;
 mod mini;
 mod planning;
@@ -11,6 +12,8 @@ mod refusing;
 #[allow(dead_code, reason = "the tests of git sources use the rest")]
 mod repositories;
 mod resuming;
+#[path = "../support/small_library.rs"]
+mod small_library;
 mod stubborn;
 mod terminal;
 mod tools;

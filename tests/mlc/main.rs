@@ -6,6 +6,8 @@ mod mini;
 #[path = "../support/repositories.rs"]
 #[allow(dead_code, reason = "it serves several test binaries")]
 mod repositories;
+#[path = "../support/small_library.rs"]
+mod small_library;
 
 use mini::Mini;
 
@@ -43,6 +45,9 @@ fn an_emscripten_from_an_archive_builds_the_same() {
     assert_eq!(manifest, std::fs::read(mini.path("site/config/assets.json")).unwrap());
     // What it keeps for itself it keeps outside of what was unpacked.
     assert!(mini.path("archived/cache/emscripten/libc.a").exists());
+    assert!(!mini.path("archived/out/tool-emcc/tree/install/emscripten/__pycache__").exists());
+    let ran = mini.resume_in("archived").code(0);
+    assert!(ran.text.contains("0 steps ran"), "{}", ran.text);
 }
 
 #[test]
