@@ -52,6 +52,7 @@ pub mod provenance;
 pub mod recipe;
 mod replace;
 pub mod settings;
+pub mod smoke;
 pub mod step;
 pub mod store;
 pub mod ui;
