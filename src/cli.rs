@@ -2,6 +2,7 @@
 
 mod build;
 mod doctor;
+mod explain;
 mod pins;
 mod place;
 mod plan;
@@ -69,6 +70,10 @@ enum Verb {
     Verify(verify::VerifyArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
+    /// Say what a step is, why it ran, and what it read and made
+    Explain(explain::ExplainArgs),
+    /// Print a step's log
+    Log(explain::LogArgs),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArgs),
     /// Write manual pages
@@ -150,6 +155,8 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
+        Verb::Explain(args) => explain::run(args, context),
+        Verb::Log(args) => explain::show_log(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),
     }

@@ -2,6 +2,7 @@
 
 mod building;
 mod env;
+mod explaining;
 mod fetching;
 mod locking;
 mod mini;
