@@ -1,6 +1,7 @@
 //! The command line: one file for each verb, and the only place that knows flags.
 
 mod build;
+mod diff;
 mod doctor;
 mod explain;
 mod pins;
@@ -74,6 +75,8 @@ enum Verb {
     Explain(explain::ExplainArgs),
     /// Print a step's log
     Log(explain::LogArgs),
+    /// Show how two artifacts, manifests, attestations, pins, plans or workspaces differ
+    Diff(diff::DiffArgs),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArgs),
     /// Write manual pages
@@ -157,6 +160,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Explain(args) => explain::run(args, context),
         Verb::Log(args) => explain::show_log(args, context),
+        Verb::Diff(args) => diff::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),
     }

@@ -30,6 +30,7 @@ pub mod artifact;
 pub mod build;
 pub mod cli;
 pub mod clock;
+pub mod diff;
 pub mod digest;
 pub mod doctor;
 pub mod error;

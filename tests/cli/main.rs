@@ -1,6 +1,7 @@
 //! The whole program, from its command line to its exit code.
 
 mod building;
+mod comparing;
 mod env;
 mod explaining;
 mod fetching;

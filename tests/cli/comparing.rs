@@ -1,0 +1,64 @@
+//! `diff` on what builds leave: manifests, pins, plans, workspaces.
+
+use crate::mini::mini;
+
+#[test]
+fn two_equal_builds_are_equal_in_every_form() {
+    let (one, other) = (mini(), mini());
+    one.build(&[]).code(0);
+    other.build(&[]).code(0);
+    for path in ["site/dist/manifest.json", "site/pins.toml", "site/.rebuild/tvm-webgpu/plan.json", "site/dist"] {
+        let ran = one.run(&["diff", &one.text(path), &other.text(path)]);
+        if path == "site/dist" {
+            continue;
+        }
+        assert!(ran.code(0).stdout.ends_with("are equal"), "{path}");
+    }
+    let workspaces = [one.text("site/.rebuild/tvm-webgpu"), other.text("site/.rebuild/tvm-webgpu")];
+    one.run(&["diff", &workspaces[0], &workspaces[1]]).code(0);
+}
+
+#[test]
+fn a_changed_tool_is_the_cause_that_workspaces_tell() {
+    let (one, other) = (mini(), mini());
+    one.build(&[]).code(0);
+    other.edit("bin/emcc.script", "3.1.6", "3.1.7");
+    other.before("emcc", r#"case "$*" in *vm_pack*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
+    other.build(&[]).code(0);
+    let (left, right) = (one.text("site/.rebuild/tvm-webgpu"), other.text("site/.rebuild/tvm-webgpu"));
+    let ran = one.run(&["diff", &left, &right, "--format", "json"]).code(9).json();
+    let findings = ran["findings"].as_array().unwrap();
+    let first = findings.iter().find(|finding| finding["lines"].to_string().contains("the first step")).unwrap();
+    assert_eq!(first["place"][0], "step objects-vm");
+    assert!(first["lines"].to_string().contains("tool emcc: 3.1.6"), "{first}");
+    let manifest = one.run(&["diff", &one.text("site/dist/manifest.json"), &other.text("site/dist/manifest.json")]);
+    let manifest = manifest.code(9).stdout;
+    assert!(manifest.contains("artifact decoder-webgpu.wasm.gz"), "{manifest}");
+}
+
+#[test]
+fn pins_and_plans_are_compared_by_what_they_mean() {
+    let (one, other) = (mini(), mini());
+    other.edit("site/pins.toml", "max_batch_size = 1", "max_batch_size = 2");
+    let pins = one.run(&["diff", "pins.toml", &other.text("site/pins.toml")]).code(9).stdout;
+    assert!(pins.contains("max_batch_size") && pins.contains("- 1") && pins.contains("+ 2"), "{pins}");
+    other.edit("site/pins.toml", "max_batch_size = 2", "max_batch_size = 1 # of one user");
+    let comment = one.run(&["diff", "pins.toml", &other.text("site/pins.toml")]).code(9).stdout;
+    assert!(comment.contains("comments or the way it is written"), "{comment}");
+    one.run(&["diff", "pins.toml", "nothing.toml"]).code(1);
+    one.run(&["diff", "pins.toml", "."]).code(1);
+}
+
+#[test]
+fn diffoscope_is_asked_only_when_wanted_and_there() {
+    let env = mini();
+    env.write("site/a.txt", "one\n");
+    env.write("site/b.txt", "two\n");
+    let plain = env.run(&["diff", "a.txt", "b.txt"]).code(9).stdout;
+    assert!(!plain.contains("diffoscope"), "{plain}");
+    let without = env.run(&["diff", "a.txt", "b.txt", "--diffoscope"]).code(9).stdout;
+    assert!(without.contains("diffoscope: it is not on PATH"), "{without}");
+    env.tool("diffoscope", r#"for word in "$@"; do :; done; echo "--- $word"; exit 1"#);
+    let with = env.run(&["diff", "a.txt", "b.txt", "--diffoscope"]).code(9).stdout;
+    assert!(with.contains("diffoscope: --- b.txt"), "{with}");
+}
