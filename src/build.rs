@@ -1,14 +1,17 @@
 //! A build from a request: read the pins, plan, check the host, run, publish.
 
+mod delivery;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use self::delivery::{Built, deliver};
 use crate::clock;
 use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
-use crate::exec::{self, Limits, Observe, Run, environment, package, perform::Performer};
+use crate::exec::{self, Limits, Observe, Run, environment, perform::Performer};
 use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
 use crate::journal::{self, Entry, Journal, Outcome, Record, RunRecord};
@@ -28,7 +31,9 @@ pub struct Prepared {
     pub path: PathBuf,
     /// The directory that relative paths in it start from.
     pub directory: PathBuf,
-    /// Digest of the file's bytes.
+    /// The file's text.
+    pub text: String,
+    /// Digest of the text.
     pub digest: Digest,
     /// What it says.
     pub pins: AnyPins,
@@ -40,11 +45,17 @@ pub struct Prepared {
 pub fn prepare(path: &Path, platform: &Platform) -> Result<Prepared> {
     let unreadable = |source| PinsError::Unreadable { path: path.display().to_string(), source };
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    let pins: AnyPins = pins::parse(&text, &path.display().to_string())?;
-    let plan = recipe::plan(&pins, platform)?;
     let full = std::path::absolute(path).map_err(unreadable)?;
     let directory = full.parent().unwrap_or(Path::new("/")).to_owned();
-    Ok(Prepared { path: path.to_owned(), directory, digest: Digest::of(text.as_bytes()), pins, plan })
+    prepare_text(text, path, directory, platform)
+}
+
+/// Plans what `text` says, the text of the pins file at `path` (used in messages only), as if it stood
+/// in `directory`. Nothing is read or written.
+pub fn prepare_text(text: String, path: &Path, directory: PathBuf, platform: &Platform) -> Result<Prepared> {
+    let pins: AnyPins = pins::parse(&text, &path.display().to_string())?;
+    let plan = recipe::plan(&pins, platform)?;
+    Ok(Prepared { path: path.to_owned(), directory, digest: Digest::of(text.as_bytes()), text, pins, plan })
 }
 
 /// Inputs have no recorded digest.
@@ -103,6 +114,8 @@ pub struct BuildReport {
     pub workspace: PathBuf,
     /// The manifest that was written.
     pub manifest: PathBuf,
+    /// The attestation beside it.
+    pub attestation: PathBuf,
     /// Steps that ran in this build.
     pub ran: Vec<String>,
     /// Steps whose earlier result stood.
@@ -152,7 +165,7 @@ pub fn build(
         memory_mib: request.memory_mib.unwrap_or(host.memory_mib),
     };
     let mut journal = Journal::open(&workspace.journal())?;
-    journal.append(&Entry::Run(RunRecord {
+    let run_record = RunRecord {
         schema: journal::SCHEMA,
         plan: plan.digest(),
         pins: prepared.digest,
@@ -162,7 +175,8 @@ pub fn build(
         jobs: limits.jobs,
         passed_through: environment::passed_through(),
         started: clock::now(),
-    }))?;
+    };
+    journal.append(&Entry::Run(run_record.clone()))?;
     let performer = Performer {
         settings,
         directory: &prepared.directory,
@@ -181,13 +195,15 @@ pub fn build(
         earlier: &earlier,
     };
     let finished = exec::run(&run, &mut journal)?;
-    let published = publish(prepared, request, &workspace, interrupt)?;
+    let built = Built { prepared, request, workspace: &workspace, host: &host, run: &run_record, finished: &finished };
+    let published = deliver(&built, interrupt)?;
     let did_run = |id: &&StepId| finished.ran.contains(*id);
     let (ran, fresh): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(did_run);
     Ok(BuildReport {
         plan: plan.digest(),
         workspace: workspace.root().to_owned(),
         manifest: published.manifest,
+        attestation: published.attestation,
         notes: ran
             .iter()
             .filter_map(|id| Some((id.to_string(), finished.records.get(*id)?.notes.clone())))
@@ -239,32 +255,6 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
         }
     }
     Ok(())
-}
-
-struct Delivered {
-    manifest: PathBuf,
-    artifacts: Entries,
-    changes: Vec<manifest::Change>,
-}
-
-/// Copies what the package step left to where the pins want it. Until here nothing outside the
-/// workspace has changed.
-fn publish(prepared: &Prepared, request: &Request, workspace: &Workspace, interrupt: &Interrupt) -> Result<Delivered> {
-    let packages = prepared.plan.steps.iter().filter_map(|step| match &step.action {
-        Action::Package(package) => Some((step, package)),
-        _ => None,
-    });
-    let mut delivered = Delivered { manifest: PathBuf::new(), artifacts: Entries::new(), changes: Vec::new() };
-    for (step, spec) in packages {
-        let out = workspace.outputs(&step.id);
-        let entries = package::recorded(&out)?;
-        let (destination, manifest) = places(spec, prepared, request);
-        let published = package::publish(&package::files_of(&out), &entries, &destination, &manifest, interrupt)?;
-        delivered.changes.extend(published.changes);
-        delivered.artifacts.extend(entries);
-        delivered.manifest = manifest;
-    }
-    Ok(delivered)
 }
 
 /// Why each step of `prepared` would run in the workspace at `root`, by step id; steps whose earlier

@@ -9,6 +9,7 @@ mod place;
 mod plan;
 mod settings;
 mod shell;
+mod sign;
 mod verify;
 
 use std::path::PathBuf;
@@ -69,6 +70,8 @@ enum Verb {
     Pins(pins::PinsVerb),
     /// Check artifacts against the digests in their manifest
     Verify(verify::VerifyArgs),
+    /// Sign an attestation
+    Sign(sign::SignArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
     /// Say what a step is, why it ran, and what it read and made
@@ -157,6 +160,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Plan(args) => plan::run(args, context),
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
+        Verb::Sign(args) => sign::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Explain(args) => explain::run(args, context),
         Verb::Log(args) => explain::show_log(args, context),

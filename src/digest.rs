@@ -98,6 +98,7 @@ impl From<Digest> for String {
 }
 
 /// A writer that hashes and counts what passes through it.
+#[derive(Clone)]
 pub struct Hasher {
     state: Sha256,
     bytes: u64,
@@ -214,13 +215,18 @@ fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
         lines.insert(file.name, (file.kind, digest));
         total += size;
     }
+    Ok((digest_of_tree(&lines), total))
+}
+
+/// The digest of a tree (see [`hash_path`]) from kind and digest of each entry, by path.
+pub fn digest_of_tree(entries: &BTreeMap<Vec<u8>, (char, Digest)>) -> Digest {
     let mut hasher = Hasher::new();
-    for (name, (kind, digest)) in &lines {
+    for (name, (kind, digest)) in entries {
         hasher.update(format!("{kind} {digest} ").as_bytes());
         hasher.update(name);
         hasher.update(b"\0");
     }
-    Ok((hasher.finish().0, total))
+    hasher.finish().0
 }
 
 /// A file in a tree that is being hashed.

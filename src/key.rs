@@ -33,11 +33,16 @@ impl KeyParts {
         tools: &BTreeMap<Name, ToolRecord>,
     ) -> Self {
         Self {
-            action: Digest::of_value(&(&step.action, &step.outputs, step.network)),
+            action: Self::action_of(step),
             environment: Digest::of_value(&(environment, &step.environment)),
             inputs,
             tools: tools.iter().map(|(name, tool)| (name.clone(), Digest::of_value(tool))).collect(),
         }
+    }
+
+    /// The part that speaks of what `step` does.
+    pub fn action_of(step: &Step) -> Digest {
+        Digest::of_value(&(&step.action, &step.outputs, step.network))
     }
 
     /// The key.

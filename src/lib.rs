@@ -49,6 +49,7 @@ pub mod pins;
 pub mod plan;
 mod printable;
 pub mod process;
+pub mod provenance;
 pub mod recipe;
 mod replace;
 pub mod settings;

@@ -71,12 +71,23 @@ pub fn read(
 /// after an hour.
 pub fn check_all(plan: &Plan, directory: &Path) -> Result<(), LocalError> {
     for (what, path, pinned) in files_of(plan) {
-        let path = directory.join(path);
-        let hashed = check_kind(&path).and_then(|()| crate::digest::hash_file(&path));
-        let (found, _) = hashed.map_err(|source| LocalError::Unreadable { what, path: path.clone(), source })?;
-        compare(what, path, pinned, found)?;
+        identify(what, directory, path, pinned)?;
     }
     Ok(())
+}
+
+/// Digest and size in bytes of the file at `path` below `directory`, which must have the pinned digest.
+pub fn identify(
+    what: &'static str,
+    directory: &Path,
+    path: &str,
+    pinned: &Recorded<Digest>,
+) -> Result<(Digest, u64), LocalError> {
+    let path = directory.join(path);
+    let hashed = check_kind(&path).and_then(|()| crate::digest::hash_file(&path));
+    let (found, size) = hashed.map_err(|source| LocalError::Unreadable { what, path: path.clone(), source })?;
+    compare(what, path, pinned, found)?;
+    Ok((found, size))
 }
 
 /// A pipe would be waited for, and a device may have no end.
@@ -91,7 +102,8 @@ fn compare(what: &'static str, path: PathBuf, pinned: &Recorded<Digest>, found: 
     }
 }
 
-fn files_of(plan: &Plan) -> Vec<(&'static str, &str, &Recorded<Digest>)> {
+/// Every such file of `plan`: what it is, its path, and its pinned digest.
+pub fn files_of(plan: &Plan) -> Vec<(&'static str, &str, &Recorded<Digest>)> {
     let mut files = Vec::new();
     for step in &plan.steps {
         match &step.action {

@@ -6,7 +6,7 @@
 
 mod publish;
 
-pub use publish::{PublishError, Published, publish};
+pub use publish::{Document, PublishError, Published, publish, publish_with};
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -57,6 +57,22 @@ pub enum PublishError {
         /// The manifest.
         path: PathBuf,
     },
+    /// An artifact would overwrite a document about the artifacts.
+    #[error("cannot deliver {artifact}: {path} is a document about the artifacts")]
+    IsDocument {
+        /// The artifact.
+        artifact: RelativePath,
+        /// The document.
+        path: PathBuf,
+    },
+    /// A document about the artifacts cannot be written.
+    #[error("cannot write {path}")]
+    Document {
+        /// The document.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The packaged file is not the one that was recorded.
     #[error("packaged file {artifact} changed after it was recorded: expected sha256 {} and {} bytes, found {} and {}",
         expected.sha256, expected.size, found.sha256, found.size)]
@@ -89,7 +105,7 @@ pub enum PublishError {
 impl Fault for PublishError {
     fn class(&self) -> Class {
         match self {
-            Self::Io { .. } => Class::Step,
+            Self::Io { .. } | Self::Document { .. } => Class::Step,
             Self::Manifest(error) => error.class(),
             Self::Interrupted(interrupted) => interrupted.class(),
             _ => Class::Artifact,
@@ -100,19 +116,34 @@ impl Fault for PublishError {
         match self {
             Self::Occupied { path, .. } => Some(format!("move {} away, or choose another destination", path.display())),
             Self::Outside { path, .. } => Some(format!("make {} a directory", path.display())),
-            Self::IsManifest { .. } => Some("set `manifest` under [packaging] to another path".into()),
+            Self::IsManifest { .. } | Self::IsDocument { .. } => {
+                Some("set `manifest` under [packaging] to another path".into())
+            }
             Self::Changed { .. } => Some("remove the package step's output and run again with --resume".into()),
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            Self::Io { source, .. } | Self::Document { source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
                 Some("make the destination writable; nothing in it has been changed".into())
             }
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            Self::Io { source, .. } | Self::Document { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space; nothing in the destination has been changed".into())
             }
-            Self::Io { .. } => Some("run again; `verify` tells whether the destination is whole".into()),
+            Self::Io { .. } | Self::Document { .. } => {
+                Some("run again; `verify` tells whether the destination is whole".into())
+            }
             Self::Manifest(error) => error.hint(),
             Self::Interrupted(interrupted) => interrupted.hint(),
         }
     }
+}
+
+/// Something that is written about the artifacts, beside the manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Where it goes.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// Copies the files of `entries` from `files` (see [`files_of`](super::files_of)) to `destination`
@@ -120,6 +151,18 @@ impl Fault for PublishError {
 pub fn publish(
     files: &Path,
     entries: &Entries,
+    destination: &Path,
+    manifest: &Path,
+    interrupt: &Interrupt,
+) -> Result<Published, PublishError> {
+    publish_with(files, entries, &[], destination, manifest, interrupt)
+}
+
+/// The same with `documents`, which are put in their places after the artifacts and before the manifest.
+pub fn publish_with(
+    files: &Path,
+    entries: &Entries,
+    documents: &[Document],
     destination: &Path,
     manifest: &Path,
     interrupt: &Interrupt,
@@ -134,7 +177,7 @@ pub fn publish(
         let target = destination.join(artifact.as_str());
         let failed = |source| PublishError::Io { artifact: artifact.clone(), path: target.clone(), source };
         made.make(target.parent()).map_err(failed)?;
-        check_place(artifact, &target, destination, manifest)?;
+        check_place(artifact, &target, destination, manifest, documents)?;
         if is_there(&target, entry.packed).map_err(failed)? {
             continue;
         }
@@ -146,6 +189,13 @@ pub fn publish(
         }
         staged.push((artifact, target, replacement));
     }
+    let mut staged_documents = Vec::new();
+    for document in documents {
+        made.make(document.path.parent()).map_err(document.failed())?;
+        let mut replacement = Replacement::begin(&document.path).map_err(document.failed())?;
+        replacement.write_all(&document.bytes).and_then(|()| replacement.sync()).map_err(document.failed())?;
+        staged_documents.push((document, replacement));
+    }
     interrupt.check()?;
     made.keep();
     let mut written = Vec::new();
@@ -153,7 +203,16 @@ pub fn publish(
         replacement.commit().map_err(|source| PublishError::Io { artifact: artifact.clone(), path, source })?;
         written.push(artifact.clone());
     }
+    for (document, replacement) in staged_documents {
+        replacement.commit().map_err(document.failed())?;
+    }
     Ok(Published { changes: update.commit()?, written })
+}
+
+impl Document {
+    fn failed(&self) -> impl Fn(io::Error) -> PublishError + '_ {
+        |source| PublishError::Document { path: self.path.clone(), source }
+    }
 }
 
 /// Refuses a place that is not ours to replace.
@@ -162,6 +221,7 @@ fn check_place(
     target: &Path,
     destination: &Path,
     manifest: &Path,
+    documents: &[Document],
 ) -> Result<(), PublishError> {
     let failed = |path: &Path, source| PublishError::Io { artifact: artifact.clone(), path: path.to_owned(), source };
     let directory = target.parent().unwrap_or(destination);
@@ -181,6 +241,9 @@ fn check_place(
     };
     if same(manifest) || fs::canonicalize(manifest).is_ok_and(|manifest| same(&manifest)) {
         return Err(PublishError::IsManifest { artifact: artifact.clone(), path: target.to_owned() });
+    }
+    if documents.iter().any(|document| same(&document.path)) {
+        return Err(PublishError::IsDocument { artifact: artifact.clone(), path: target.to_owned() });
     }
     match fs::symlink_metadata(target) {
         Ok(found) if !found.is_file() && !found.is_symlink() => {
