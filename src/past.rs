@@ -20,6 +20,7 @@ use crate::journal::{self, Entry, Outcome, Output, Record, ToolRecord};
 use crate::key::KeyParts;
 use crate::pins::Name;
 use crate::plan::{self, Plan};
+use crate::provenance::StepRecord;
 use crate::step::StepId;
 use crate::workspace;
 
@@ -38,6 +39,17 @@ pub struct Past {
 
 impl From<&Record> for Past {
     fn from(record: &Record) -> Self {
+        Self {
+            key: record.key,
+            parts: record.parts.clone(),
+            outputs: record.outputs.clone(),
+            tools: record.tools.clone(),
+        }
+    }
+}
+
+impl From<&StepRecord> for Past {
+    fn from(record: &StepRecord) -> Self {
         Self {
             key: record.key,
             parts: record.parts.clone(),

@@ -62,3 +62,25 @@ fn diffoscope_is_asked_only_when_wanted_and_there() {
     let with = env.run(&["diff", "a.txt", "b.txt", "--diffoscope"]).code(9).stdout;
     assert!(with.contains("diffoscope: --- b.txt"), "{with}");
 }
+
+#[test]
+fn a_build_tells_what_became_another_and_why() {
+    let env = mini();
+    let first = env.build(&[]).code(0).stdout;
+    assert!(!first.contains("because"), "{first}");
+    // Another patch, in another workspace: the attestation tells what was.
+    let patch = crate::mini::PATCH.replace("+TWO", "+Two");
+    let (before, after) =
+        (rebuild_model::digest::Digest::of(crate::mini::PATCH.as_bytes()), env.write("site/patches/two.patch", &patch));
+    assert!(after.is_file());
+    let digest = rebuild_model::digest::Digest::of(patch.as_bytes()).to_string();
+    env.edit("site/pins.toml", &before.to_string(), &digest);
+    let images = env.read("site/pins.toml");
+    let images = images.split("[patch.two.images]\n").nth(1).unwrap().lines().next().unwrap().to_owned();
+    env.edit("site/pins.toml", &format!("[patch.two.images]\n{images}\n"), "");
+    let again = env.build(&["-w", &env.text("again")]).code(0).stdout;
+    let module = again.split("tvmjs.cjs.gz\n").nth(1).unwrap().split("\nweights").next().unwrap();
+    assert!(module.contains("  was      <sha256>") && module.contains("  of       <sha256>"), "{again}");
+    assert!(module.contains("because  step patched: - patch two: ./patches/two.patch sha256:<sha256>"), "{again}");
+    assert!(!again.split("weights/").nth(1).unwrap().contains("because"), "{again}");
+}
