@@ -187,6 +187,8 @@ pub fn build(
         directory: &prepared.directory,
         isolation: host.isolation,
         record_unknown: request.record_unknown,
+        repositories: None,
+        wrapper: &[],
         interrupt,
     };
     let run = Run {
@@ -250,11 +252,11 @@ fn places(spec: &Package, prepared: &Prepared, request: &Request) -> (PathBuf, P
 
 /// Where the attestation of an earlier build stands.
 fn attestation_place(prepared: &Prepared, request: &Request) -> PathBuf {
-    let specs = prepared.plan.steps.iter().filter_map(|step| match &step.action {
+    let spec = prepared.plan.steps.iter().rev().find_map(|step| match &step.action {
         Action::Package(spec) => Some(spec),
         _ => None,
     });
-    let manifest = specs.last().map(|spec| places(spec, prepared, request).1).unwrap_or_default();
+    let manifest = spec.map(|spec| places(spec, prepared, request).1).unwrap_or_default();
     crate::provenance::beside(&manifest)
 }
 

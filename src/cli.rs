@@ -1,6 +1,7 @@
 //! The command line: one file for each verb, and the only place that knows flags.
 
 mod build;
+mod bundle;
 mod diff;
 mod doctor;
 mod explain;
@@ -80,6 +81,8 @@ enum Verb {
     Log(explain::LogArgs),
     /// Show how two artifacts, manifests, attestations, pins, plans or workspaces differ
     Diff(diff::DiffArgs),
+    /// Put pins, patches, records and, where asked, every input into one archive or directory
+    Bundle(bundle::BundleArgs),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArgs),
     /// Write manual pages
@@ -165,6 +168,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Explain(args) => explain::run(args, context),
         Verb::Log(args) => explain::show_log(args, context),
         Verb::Diff(args) => diff::run(args, context),
+        Verb::Bundle(args) => bundle::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),
     }

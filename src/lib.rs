@@ -28,6 +28,7 @@
 
 pub mod artifact;
 pub mod build;
+pub mod bundle;
 pub mod cli;
 pub mod clock;
 pub mod diff;

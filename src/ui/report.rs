@@ -79,10 +79,10 @@ pub fn render_build(report: &BuildReport) -> String {
         let Some(change) = report.changes.iter().find(|change| change.path == *path) else { continue };
         if let Some(before) = change.before.filter(|before| *before != change.after) {
             text.push_str(&line("was", &before.packed));
-            if before.unpacked != change.after.unpacked {
-                text.push_str(&line("of", &before.unpacked));
-            } else {
+            if before.unpacked == change.after.unpacked {
                 text.push_str("  with the same content\n");
+            } else {
+                text.push_str(&line("of", &before.unpacked));
             }
         }
         for reason in report.reasons.get(path).into_iter().flatten() {

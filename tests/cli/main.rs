@@ -1,6 +1,7 @@
 //! The whole program, from its command line to its exit code.
 
 mod building;
+mod bundling;
 mod comparing;
 mod env;
 mod explaining;
