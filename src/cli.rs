@@ -8,6 +8,7 @@ mod explain;
 mod pins;
 mod place;
 mod plan;
+mod replay;
 mod settings;
 mod shell;
 mod sign;
@@ -83,6 +84,8 @@ enum Verb {
     Diff(diff::DiffArgs),
     /// Put pins, patches, records and, where asked, every input into one archive or directory
     Bundle(bundle::BundleArgs),
+    /// Build again what an attestation records, and compare step by step
+    Replay(replay::ReplayArgs),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArgs),
     /// Write manual pages
@@ -169,6 +172,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Log(args) => explain::show_log(args, context),
         Verb::Diff(args) => diff::run(args, context),
         Verb::Bundle(args) => bundle::run(args, context),
+        Verb::Replay(args) => replay::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),
     }

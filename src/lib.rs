@@ -53,6 +53,7 @@ pub mod process;
 pub mod provenance;
 pub mod recipe;
 mod replace;
+pub mod replay;
 pub mod settings;
 pub mod step;
 pub mod store;

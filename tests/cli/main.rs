@@ -10,6 +10,7 @@ mod locking;
 mod mini;
 mod planning;
 mod refusing;
+mod replaying;
 #[path = "../support/repositories.rs"]
 #[allow(dead_code, reason = "the tests of git sources use the rest")]
 mod repositories;
