@@ -18,7 +18,7 @@ use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
 use crate::journal::{self, Entry, Journal, Outcome, Record, RunRecord};
 use crate::key::Decision;
-use crate::manifest::{self, Entries};
+use crate::manifest::{self, Entries, ManifestError};
 use crate::pins::{self, PinsError, Platform, RelativePath};
 use crate::plan::Plan;
 use crate::recipe::{self, AnyPins};
@@ -269,10 +269,28 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
             return Err(NotADirectory(destination).into());
         }
         if manifest.exists() {
-            manifest::Manifest::read(&manifest)?;
+            check_listed(spec, &manifest)?;
         }
     }
     Ok(())
+}
+
+/// Refuses a manifest whose list lacks an artifact of this build: the site would go on with what it
+/// lists under another name.
+fn check_listed(spec: &Package, path: &Path) -> Result<(), ManifestError> {
+    let manifest = manifest::Manifest::read(path)?;
+    let listed: Vec<&str> = manifest.artifacts().map(|(key, _)| key).collect();
+    let missing = spec.artifacts.iter().filter_map(|artifact| {
+        let file = format!("{}{}", artifact.path, artifact.encoding.suffix());
+        let below = format!("{}/", artifact.path);
+        let stands = listed.iter().any(|key| *key == file || key.starts_with(&below));
+        (!stands).then_some(file)
+    });
+    let missing: Vec<String> = missing.collect();
+    if listed.is_empty() || missing.is_empty() {
+        return Ok(());
+    }
+    Err(ManifestError::Lacking { path: path.to_owned(), missing })
 }
 
 /// Why each step of `prepared` would run in the workspace at `root`, by step id; steps whose earlier

@@ -169,7 +169,7 @@ pub fn bundle(
     let scratch = tempfile::Builder::new().prefix(".bundle-").tempdir_in(parent).map_err(at(parent))?;
     let root = scratch.path().join("bundle");
     let vendored = if request.vendor {
-        vendor::vendor(prepared, &root.join("vendor"), &scratch.path().join("work"), settings, observer, interrupt)?
+        vendor::vendor(prepared, &root.join("vendor"), settings, observer, interrupt)?
     } else {
         Vec::new()
     };

@@ -6,6 +6,7 @@ mod known;
 mod remembered;
 mod tool;
 
+pub use known::unpacked_environment;
 pub use remembered::Remembered;
 pub use tool::{Tool, ToolError, find, probe};
 

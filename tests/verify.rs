@@ -38,9 +38,17 @@ impl Site {
         self.root.path().join(relative)
     }
 
+    /// What is found, on which the JavaScript twin for sites has to agree.
     fn verify(&self) -> Result<Report, VerifyError> {
         fs::write(self.path("manifest.json"), self.manifest.to_string()).unwrap();
-        verify(&self.path("manifest.json"), &Options::default(), &Interrupt::default())
+        let verdict = verify(&self.path("manifest.json"), &Options::default(), &Interrupt::default());
+        let twin = concat!(env!("CARGO_MANIFEST_DIR"), "/site/verify.mjs");
+        #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
+        let ran = std::process::Command::new("node").arg(twin).arg(self.path("manifest.json")).output().unwrap();
+        let expected = if verdict.is_ok() { 0 } else { 8 };
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(expected), "{}: {verdict:?}\n{said}", self.manifest);
+        verdict
     }
 
     /// The report of a verification that must fail.

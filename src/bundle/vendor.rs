@@ -22,12 +22,10 @@ use crate::settings::Settings;
 use crate::step::{Action, FileOrigin, Step};
 use crate::workspace::Workspace;
 
-/// Puts every input of the plan below `into`, and says what that is. `work` is a directory that is
-/// not there yet, on the same file system.
+/// Puts every input of the plan below `into`, and says what that is.
 pub(super) fn vendor(
     prepared: &Prepared,
     into: &Path,
-    work: &Path,
     settings: &Settings,
     observer: &dyn Observe,
     interrupt: &Interrupt,
@@ -36,8 +34,11 @@ pub(super) fn vendor(
     let repositories = into.join("git");
     fs::create_dir_all(&repositories).map_err(at(&repositories))?;
     let host = Host::probe(&plan, &Remembered::default(), interrupt)?;
-    let work = std::path::absolute(work).map_err(at(work))?;
-    let workspace = Workspace::create(&work)?;
+    // Not beside the bundle, whose place may have a path or a repository that workspaces do not survive.
+    let scratch = std::env::temp_dir();
+    let scratch = tempfile::Builder::new().prefix("rebuild-bundle-").tempdir().map_err(at(&scratch))?;
+    let work = scratch.path().canonicalize().map_err(at(scratch.path()))?;
+    let workspace = Workspace::create(&work.join("workspace"))?;
     let performer = Performer {
         settings,
         directory: &prepared.directory,
@@ -95,11 +96,19 @@ fn keep_files(plan: &Plan, workspace: &Workspace, into: &Path) -> Result<Vec<Ven
             let name = entry.file_name().to_string_lossy().into_owned();
             let place = into.join("sha256").join(sha256.to_string());
             fs::create_dir_all(&place).map_err(at(&place))?;
-            fs::rename(entry.path(), place.join(&name)).map_err(at(&place))?;
+            move_file(entry.path(), &place.join(&name)).map_err(at(&place))?;
             vendored.push(Vendored::File { name, sha256, size });
         }
     }
     Ok(vendored)
+}
+
+/// Moves a file, between file systems where it must.
+fn move_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => fs::copy(from, to).map(drop),
+        renamed => renamed,
+    }
 }
 
 /// Says which repository stands for which url.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::environment;
 use super::step_error::StepError;
 use crate::error::Result;
-use crate::host::Host;
+use crate::host::{self, Host};
 use crate::pins::Name;
 use crate::plan::Plan;
 use crate::step::{OutputRef, Reference, Step, Template};
@@ -101,7 +101,8 @@ pub(super) fn tools_of(step: &Step, plan: &Plan, host: &Host, workspace: &Worksp
         let provided = tool.provided.as_ref()?;
         let OutputRef { step, output } = &provided.output;
         let path = workspace.outputs(step).join(output).join(&provided.path);
-        Some((name, ToolPlace { path, environment: BTreeMap::new() }))
+        let environment = host::unpacked_environment(name.as_str(), &path);
+        Some((name, ToolPlace { path, environment }))
     });
     let all = of_host.chain(provided).filter(|(name, _)| step.runs(name));
     all.map(|(name, place)| (name.clone(), place)).collect()

@@ -17,9 +17,13 @@ use crate::host::Host;
 use crate::journal::{Outcome, Output, Record, ToolRecord};
 use crate::key::{Decision, KeyParts, decide};
 use crate::pins::Name;
+use crate::plan::PlannedTool;
 use crate::process::log::StepLog;
 use crate::step::{OutputRef, Step, StepId};
 use crate::workspace::{check_space, outputs_in};
+
+/// Where Python keeps bytecode.
+const BYTECODE: &str = "__pycache__";
 
 /// A step with what it needs to run.
 pub(super) struct StepRun<'a> {
@@ -150,6 +154,7 @@ impl StepRun<'_> {
         let done = self.run.performer.perform(self.step, &place, log)?;
         check_outputs(self.step, &place.out())?;
         self.check_inputs(&before)?;
+        self.sweep_tools();
         let mut outputs = BTreeMap::new();
         for output in &self.step.outputs {
             let path = place.out().join(output);
@@ -164,14 +169,37 @@ impl StepRun<'_> {
     /// a tool that writes into its inputs changes at least a time.
     fn look_at_inputs(&self) -> BTreeMap<PathBuf, (u64, i64, i64)> {
         use std::os::unix::fs::MetadataExt;
-        let roots = self.step.inputs.iter().map(|input| self.run.workspace.outputs(&input.step).join(&input.output));
-        let entries =
-            roots.flat_map(|root| walkdir::WalkDir::new(root).into_iter().filter_map(std::result::Result::ok));
+        let entries = self.step.inputs.iter().flat_map(|input| {
+            let root = self.run.workspace.outputs(&input.step).join(&input.output);
+            let tool = self.is_tool(input);
+            let entries = walkdir::WalkDir::new(root).into_iter();
+            // A tool that is a Python program may keep bytecode beside itself, which is swept away.
+            let entries = entries.filter_entry(move |entry| !(tool && entry.file_name() == BYTECODE));
+            entries.filter_map(Result::ok).filter(move |entry| !(tool && entry.file_type().is_dir()))
+        });
         let look = |entry: walkdir::DirEntry| {
             let metadata = entry.metadata().ok()?;
             Some((entry.into_path(), (metadata.len(), metadata.mtime(), metadata.mtime_nsec())))
         };
         entries.filter_map(look).collect()
+    }
+
+    /// Whether an input is what a tool of the plan lies in.
+    fn is_tool(&self, input: &OutputRef) -> bool {
+        let provided = |tool: &PlannedTool| tool.provided.as_ref().is_some_and(|provided| provided.output == *input);
+        self.run.plan.tools.values().any(provided)
+    }
+
+    /// Takes away the bytecode that Python programs keep, so that what was unpacked is what stays. What
+    /// cannot be taken away is found when the tree is next hashed.
+    fn sweep_tools(&self) {
+        for input in self.step.inputs.iter().filter(|input| self.is_tool(input)) {
+            let root = self.run.workspace.outputs(&input.step).join(&input.output);
+            let kept = walkdir::WalkDir::new(root).into_iter().filter_map(Result::ok);
+            for entry in kept.filter(|entry| entry.file_name() == BYTECODE && entry.file_type().is_dir()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     fn check_inputs(&self, before: &BTreeMap<PathBuf, (u64, i64, i64)>) -> Result<(), StepError> {

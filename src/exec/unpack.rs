@@ -1,4 +1,4 @@
-//! Unpacking archives: zip (and with it wheels), tar, and tar in gzip, told apart by their content.
+//! Unpacking archives: zip (and with it wheels), tar, and tar in gzip or xz, told apart by their content.
 //!
 //! An archive is somebody else's list of paths. Every member is judged before anything is written for
 //! it, links are made last, and **invariant**: nothing is written outside the directory, nor through a
@@ -64,6 +64,11 @@ fn unpack_within(archive: &Path, into: &Path, strip: u32, wanted: Wanted, limit:
             let reader = flate2::bufread::MultiGzDecoder::new(std::io::BufReader::new(file));
             tarball::unpack(std::io::BufReader::new(reader), &mut tree)?;
         }
+        Some(Kind::XzTar) => {
+            // Each of several streams is read; what follows them is refused by the decoder.
+            let reader = lzma_rust2::XzReader::new(std::io::BufReader::new(file), true);
+            tarball::unpack(std::io::BufReader::new(reader), &mut tree)?;
+        }
         None => return Err(UnpackError::Kind { archive: archive.to_owned(), looks: looks_like(&head, archive) }),
     }
     tree.finish()
@@ -73,6 +78,7 @@ enum Kind {
     Zip,
     Tar,
     GzipTar,
+    XzTar,
 }
 
 fn kind_of(head: &[u8]) -> Option<Kind> {
@@ -80,6 +86,8 @@ fn kind_of(head: &[u8]) -> Option<Kind> {
         Some(Kind::Zip)
     } else if head.starts_with(&[0x1f, 0x8b]) {
         Some(Kind::GzipTar)
+    } else if head.starts_with(b"\xfd7zXZ\0") {
+        Some(Kind::XzTar)
     } else if head.get(257..262) == Some(b"ustar") {
         Some(Kind::Tar)
     } else {
@@ -89,8 +97,7 @@ fn kind_of(head: &[u8]) -> Option<Kind> {
 
 fn looks_like(head: &[u8], archive: &Path) -> String {
     let other = [
-        (&b"\xfd7zXZ\0"[..], "an xz file"),
-        (b"BZh", "a bzip2 file"),
+        (&b"BZh"[..], "a bzip2 file"),
         (b"\x28\xb5\x2f\xfd", "a zstd file"),
         (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
         (b"!<arch>\n", "an ar archive"),

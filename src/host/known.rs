@@ -18,8 +18,10 @@ pub(super) struct Probe {
     pub(super) real_path: Option<&'static [&'static str]>,
     /// Files beside the program that say what it launches.
     pub(super) companions: &'static [&'static str],
-    /// Gives what the tool, which lies at this path, needs in its environment.
+    /// Gives what the host's tool, which lies at this path, needs in its environment.
     pub(super) environment: fn(&Path, &Interrupt) -> BTreeMap<String, Template>,
+    /// Gives the same of a copy that was unpacked from an archive.
+    pub(super) unpacked_environment: fn(&Path) -> BTreeMap<String, Template>,
 }
 
 /// Of a tool that nothing particular is known of.
@@ -29,6 +31,7 @@ const ANY: Probe = Probe {
     real_path: None,
     companions: &[],
     environment: |_, _| BTreeMap::new(),
+    unpacked_environment: |_| BTreeMap::new(),
 };
 
 const PYTHON_VERSION: &str = "import platform; print(platform.python_version())";
@@ -47,6 +50,7 @@ const EMCC: Probe = Probe {
     questions: &[&["--version"], &["-dumpversion"]],
     companions: &["emscripten-version.txt", "emcc.py"],
     environment: emscripten_cache,
+    unpacked_environment: unpacked_emscripten,
     ..ANY
 };
 
@@ -83,6 +87,34 @@ fn emscripten_cache(emcc: &Path, interrupt: &Interrupt) -> BTreeMap<String, Temp
     if frozen.is_ok_and(|answer| answer.trim() == "True") {
         return BTreeMap::new();
     }
+    private_cache().collect()
+}
+
+fn private_cache() -> impl Iterator<Item = (String, Template)> {
     let private = "${cache}/emscripten".parse();
-    private.into_iter().map(|place| ("EM_CACHE".to_owned(), place)).collect()
+    private.into_iter().map(|place| ("EM_CACHE".to_owned(), place))
+}
+
+/// Emscripten's own archives hold `bin`, `lib` and `emscripten` side by side, and no configuration:
+/// emsdk writes that, with paths of the host. Variables set the same, but are only looked at beside a
+/// file, so the template that the archive carries serves as one.
+fn unpacked_emscripten(emcc: &Path) -> BTreeMap<String, Template> {
+    let mut environment: BTreeMap<String, Template> = private_cache().collect();
+    let place =
+        emcc.parent().and_then(|directory| Some((directory.join("tools/config_template.py"), directory.parent()?)));
+    if let Some((template, root)) = place
+        && template.is_file()
+    {
+        let literal = |path: &Path| Template::literal(path.display().to_string());
+        environment.insert("EM_CONFIG".to_owned(), literal(&template));
+        environment.insert("EM_LLVM_ROOT".to_owned(), literal(&root.join("bin")));
+        environment.insert("EM_BINARYEN_ROOT".to_owned(), literal(root));
+        environment.insert("EM_NODE_JS".to_owned(), Template::literal("node"));
+    }
+    environment
+}
+
+/// What the tool called `name` needs in its environment when it was unpacked to `path`.
+pub fn unpacked_environment(name: &str, path: &Path) -> BTreeMap<String, Template> {
+    (probe_of(name).unpacked_environment)(path)
 }

@@ -55,6 +55,14 @@ pub enum ManifestError {
         /// Its schema.
         found: String,
     },
+    /// It lists artifacts, and not all that this build makes.
+    #[error("the manifest {path} lists artifacts, and lacks {}", .missing.join(", "))]
+    Lacking {
+        /// The manifest.
+        path: PathBuf,
+        /// Keys that it lacks.
+        missing: Vec<String>,
+    },
     /// It cannot be written.
     #[error("cannot write the manifest {path}")]
     Write {
@@ -84,6 +92,11 @@ impl Fault for ManifestError {
             }
             Self::Dangling { .. } => "restore what the link points to, or remove the link".into(),
             Self::Invalid { .. } => "mend the manifest by hand, or restore it from version control".into(),
+            Self::Lacking { missing, .. } => format!(
+                "if they are new, begin their entries by hand: put `\"{}\": {{}}` under `artifacts`; if not, the pins \
+                 name them otherwise than the manifest does",
+                missing.first().map_or("", String::as_str)
+            ),
             Self::Newer { .. } => "use the version of rebuild-model that wrote it, or a later one".into(),
             Self::Write { .. } => "the old manifest is untouched; free the disk or make the directory writable".into(),
         })

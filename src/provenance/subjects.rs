@@ -80,8 +80,8 @@ pub fn entries(stated: &[ResourceDescriptor]) -> Result<Entries, NotASubject> {
             None => return Err(refused(subject, "there is no subject for what decoding it gives")),
         };
         let encoder = subject.annotation("encoder").to_owned();
-        let encoded = Encoded { encoding, encoder, packed: id(subject)?, unpacked: id(content)? };
-        entries.insert(path.clone(), Entry::new(&path, subject.annotation("role"), &encoded));
+        let file = Encoded { encoding, encoder, packed: id(subject)?, unpacked: id(content)? };
+        entries.insert(path.clone(), Entry::new(&path, subject.annotation("role"), &file));
     }
     // Names and everything else follow from the entries, so that nothing can stand beside them.
     let again = subjects(&entries);

@@ -198,6 +198,12 @@ impl<'a> Draft<'a> {
         wheel.map(|wheel| wheel.version.as_str()).ok_or_else(|| self.missing(format!("python.wheels.{name}")))
     }
 
+    /// The version of `[package.<name>]`.
+    pub(super) fn package_version(&self, name: &str) -> Result<&'a str> {
+        let package = self.pins.package.get(name).ok_or_else(|| self.missing(format!("package.{name}")))?;
+        Ok(&package.version)
+    }
+
     /// A parameter that goes with another one in no way.
     pub(super) fn bad_parameter(&self, key: &str, reason: String) -> PlanError {
         PlanError::Parameter { recipe: self.recipe.clone(), key: key.to_owned(), reason }

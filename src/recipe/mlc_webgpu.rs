@@ -51,9 +51,9 @@ pub enum Runtime {
     /// From the wheels `[package.apache-tvm]` and `[package.apache-tvm-ffi]`, compiled to objects.
     /// `mlc_llm` must be able to write objects to a `.tar`, and the library is linked here.
     Wheel {
-        /// The `[git.<name>]` with the headers that the wheels lack, the runtime's translation units
-        /// (`tvm/`) and the list of what a page provides (`link/imports.js`).
-        overlay: Name,
+        /// The `[file.<name>]` that lists what a page provides, as an Emscripten JavaScript library.
+        /// What the wheels' sources lack, patches to `apache-tvm` add.
+        imports: Name,
     },
 }
 

@@ -66,20 +66,28 @@ pub(super) fn runtime_sources(draft: &mut Draft<'_>, more: &[(&str, &str)]) -> R
         ("${step:apache-tvm-ffi/tree/tvm_ffi/src}", "tree/tvm/3rdparty/tvm-ffi/src"),
     ];
     copies.extend(more);
-    draft.collect("sources", "lay the wheels' sources and the overlay together", &copies, cost(1, 64, 8))?;
+    draft.collect("sources", "lay the sources of the runtime together", &copies, cost(1, 64, 8))?;
     draft.patch("patched", "apache-tvm", "${step:sources/tree}", cost(1, 64, 8))
 }
 
 /// The directories of the apache-tvm wheel that [`runtime_sources`] reads.
 pub(super) const RUNTIME_DIRECTORIES: [&str; 3] = ["tvm/include/", "tvm/src/runtime/", "tvm/web/"];
 
+/// What makes a link give a library without a page of its own.
+const STANDALONE: [&str; 4] = ["--no-entry", "-sSTANDALONE_WASM=1", "-sWASM_BIGINT=1", "-sALLOW_MEMORY_GROWTH=1"];
+
 /// Step `emscripten`.
 pub(super) fn emscripten(draft: &mut Draft<'_>) -> Result {
-    // A compiler that cannot compile nothing is found out before anything waits for it, and whatever
-    // it keeps in its cache is there before two of it run at a time.
+    // A compiler that cannot compile nothing is found out before anything waits for it, and the system
+    // libraries, which an Emscripten with an empty cache compiles when it links, are there before two
+    // links want them.
+    let mut link = vec!["${tool:emcc}"];
+    link.extend(STANDALONE);
+    link.extend(["${out}/empty.o", "-o", "${tmp}/empty.wasm"]);
     draft
         .run("emscripten", "try the toolchain and warm its cache")
         .command(&["${tool:emcc}", "-x", "c++", "/dev/null", "-c", "-o", "${out}/empty.o"])
+        .command(&link)
         .makes(&["empty.o"], cost(1, 128, 1))
 }
 
@@ -129,7 +137,7 @@ pub(super) fn compile_runtime(draft: &mut Draft<'_>, flavour: &Flavour<'_>, unit
     Ok(())
 }
 
-/// Runtime objects from the sources in the wheels, into which the overlay's packs are compiled.
+/// Runtime objects from the sources in the wheels and what was added to them.
 pub(super) fn runtime_objects(draft: &mut Draft<'_>, units: &[Unit<'_>]) -> Result {
     let flavour = Flavour {
         root: "${step:patched/tree}/tvm",
@@ -141,23 +149,20 @@ pub(super) fn runtime_objects(draft: &mut Draft<'_>, units: &[Unit<'_>]) -> Resu
     compile_runtime(draft, &flavour, units)
 }
 
-/// A step that links `objects` to the model library `library`. `imports` is the overlay's list of
-/// what the page's TVM module provides.
+/// A step that links `objects` to the model library `library`. `imports` is the list of what the
+/// page's TVM module provides.
 pub(super) fn link(draft: &mut Draft<'_>, id: &str, library: &str, imports: &str, objects: &[&str]) -> Result {
     let to = format!("${{out}}/{library}");
     let mut words = vec![
         "${tool:emcc}",
         "-O1",
         "-Wl,--strip-all",
-        "--no-entry",
-        "-sSTANDALONE_WASM=1",
-        "-sWASM_BIGINT=1",
-        "-sALLOW_MEMORY_GROWTH=1",
         // An import that the page does not provide must fail here, not at the visitor.
         "-sERROR_ON_UNDEFINED_SYMBOLS=1",
         "--js-library",
         imports,
     ];
+    words.extend(STANDALONE);
     words.extend(objects);
     words.extend(["-o", &to]);
     draft.run(id, "link the model library").command(&words).makes(&[library], cost(2, 256, 8))

@@ -9,8 +9,10 @@ use crate::mini::mini;
 pub fn bundled() -> TestEnv {
     let env = mini();
     env.build(&[]).code(0);
-    std::fs::create_dir(env.path("out")).unwrap();
-    bundle(&env, &["--vendor", "--directory", &env.text("out/bundle"), "-o", &env.text("out/bundle.tar.gz")]);
+    // A place in which no workspace could be.
+    std::fs::create_dir_all(env.path("out/with a space")).unwrap();
+    let out = env.text("out/with a space/..");
+    bundle(&env, &["--vendor", "--directory", &format!("{out}/bundle"), "-o", &format!("{out}/bundle.tar.gz")]);
     env
 }
 

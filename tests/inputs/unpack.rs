@@ -89,11 +89,18 @@ fn archives(members: &[Member]) -> Vec<(&'static str, Desk, PathBuf)> {
         let archive = match kind {
             "zip" => zip(&desk, members),
             "tar" => desk.write("archive", tar_bytes(members)),
-            _ => desk.write("archive", gzip(&tar_bytes(members))),
+            "tar.gz" => desk.write("archive", gzip(&tar_bytes(members))),
+            _ => desk.write("archive", xz(&tar_bytes(members))),
         };
         (kind, desk, archive)
     };
-    ["zip", "tar", "tar.gz"].map(make).into()
+    ["zip", "tar", "tar.gz", "tar.xz"].map(make).into()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
 }
 
 const MEMBERS: [Member; 6] = [
@@ -234,7 +241,20 @@ fn damage_is_noticed() {
     let crc = flipped.len() - 6;
     flipped[crc] ^= 1;
     let tar = tar_bytes(&[Member::File("a", "content")]);
-    for bytes in [&whole[..whole.len() / 2], &whole[..whole.len() - 4], &flipped, &tar[..516]] {
+    let xz = xz(&tar);
+    let mut other = xz.clone();
+    other[xz.len() / 2] ^= 1;
+    let trailing = [&xz[..], b"rest"].concat();
+    for bytes in [
+        &whole[..whole.len() / 2],
+        &whole[..whole.len() - 4],
+        &flipped,
+        &tar[..516],
+        &xz[..xz.len() / 2],
+        &xz[..xz.len() - 4],
+        &other,
+        &trailing,
+    ] {
         let desk = Desk::new();
         let archive = desk.write("archive", bytes);
         let error = open(&desk, &archive, 0, &[]).unwrap_err();
@@ -259,7 +279,7 @@ fn what_is_no_archive_is_described() {
     let cases: [(&[u8], &str); 5] = [
         (b"<html>", "an HTML page"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
-        (b"\xfd7zXZ\0rest", "an xz file"),
+        (b"BZh9", "a bzip2 file"),
         (b"", "an empty file"),
         (b"zzzz", "begins with [7a, 7a, 7a, 7a]"),
     ];

@@ -34,6 +34,21 @@ fn every_step_runs_and_the_library_is_made_of_the_four_bitcode_files() {
 }
 
 #[test]
+fn an_emscripten_from_an_archive_builds_the_same() {
+    let mini = Mini::new();
+    mini.build().code(0);
+    let manifest = std::fs::read(mini.path("site/config/assets.json")).unwrap();
+    mini.archive_emcc();
+    mini.build_in("archived").code(0);
+    assert_eq!(manifest, std::fs::read(mini.path("site/config/assets.json")).unwrap());
+    // What it keeps for itself it keeps outside of what was unpacked.
+    assert!(mini.path("archived/cache/emscripten/libc.a").exists());
+    assert!(!mini.path("archived/out/tool-emcc/tree/install/emscripten/__pycache__").exists());
+    let ran = mini.resume_in("archived").code(0);
+    assert!(ran.text.contains("0 steps ran"), "{}", ran.text);
+}
+
+#[test]
 fn two_workspaces_give_the_same_digests() {
     let mini = Mini::new();
     mini.build().code(0);
@@ -65,6 +80,61 @@ fn a_compiler_that_writes_nothing_or_dies_is_a_failed_step() {
         assert!(ran.text.contains("link-model") && ran.text.contains(said), "{}", ran.text);
         assert!(!mini.path("site/config/assets.json").exists());
     }
+}
+
+#[test]
+fn passes_for_another_compiler_are_named_as_such() {
+    let mini = Mini::new();
+    mini.configure("{\"context_window_size\": 256, \"fail\": \"renamed\"}");
+    let ran = mini.build().code(7);
+    let said = "mlc_llm and the compiler do not match (AttributeError: module 'tvm' has no attribute 'PrimFunc')";
+    assert!(ran.text.contains(said), "{}", ran.text);
+}
+
+#[test]
+fn a_python_of_another_minor_version_is_found_out_before_anything_is_made() {
+    let mini = Mini::new();
+    mini.change_pins("version = \">=3\"\nrequirements", "version = \"3.2\"\nrequirements");
+    let ran = mini.build().code(2);
+    assert!(ran.text.contains("python") && ran.text.contains("3.2"), "{}", ran.text);
+    assert!(!mini.path("work").exists());
+}
+
+#[test]
+fn a_workspace_with_a_space_in_its_path_is_refused() {
+    let mini = Mini::new();
+    let ran = mini.build_in("my work").code(2);
+    assert!(ran.text.contains("my work") && ran.text.contains("hint:"), "{}", ran.text);
+    assert!(!mini.path("my work").exists());
+}
+
+#[test]
+fn an_esbuild_that_is_gone_is_unavailable() {
+    let mini = Mini::new();
+    std::fs::remove_file(mini.path("vendor/esbuild-1.0.0.tgz")).unwrap();
+    let ran = mini.build().code(4);
+    assert!(ran.text.contains("fetch-esbuild") && ran.text.contains("esbuild"), "{}", ran.text);
+}
+
+#[test]
+fn a_submodule_that_is_not_at_its_pinned_commit_is_named() {
+    let mini = Mini::new();
+    mini.change_pins(&mini.ffi.to_string(), &"1".repeat(40));
+    let ran = mini.build().code(5);
+    assert!(ran.text.contains("3rdparty/tvm/3rdparty/tvm-ffi"), "{}", ran.text);
+}
+
+#[test]
+fn a_manifest_that_lists_other_artifacts_is_refused_before_the_build_and_left_as_it_is() {
+    let mini = Mini::new();
+    let lacking = "{\"schema\": 1, \"artifacts\": {\"model.wasm.gz\": {}, \"web-llm.js.gz\": {}}}";
+    mini.write("site/config/assets.json", lacking);
+    let ran = mini.build().code(8);
+    assert!(ran.text.contains("lacks tvmjs.cjs.gz") && ran.text.contains("\"tvmjs.cjs.gz\": {}"), "{}", ran.text);
+    assert!(!mini.path("work").exists());
+    assert_eq!(std::fs::read_to_string(mini.path("site/config/assets.json")).unwrap(), lacking);
+    mini.write("site/config/assets.json", lacking.replace("{\"model", "{\"tvmjs.cjs.gz\": {}, \"model"));
+    mini.build().code(0);
 }
 
 #[test]

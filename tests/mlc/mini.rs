@@ -128,6 +128,11 @@ impl Mini {
         self.run(&["build", "--pins", "pins.toml", "--workspace", &workspace])
     }
 
+    pub fn resume_in(&self, workspace: &str) -> Ran {
+        let workspace = self.path(workspace).display().to_string();
+        self.run(&["build", "--pins", "pins.toml", "--workspace", &workspace, "--resume"])
+    }
+
     fn run(&self, arguments: &[&str]) -> Ran {
         #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rebuild-model"))
@@ -255,14 +260,43 @@ impl Mini {
         )
     }
 
+    /// The compiler as an archive of Emscripten's layout, pinned, and none on PATH.
+    pub fn archive_emcc(&self) {
+        let script = include_str!("upstream/emcc.sh");
+        let emcc = format!(
+            "#!/bin/sh\nmkdir -p \"${{0%/*}}/__pycache__\" && echo $$ > \"${{0%/*}}/__pycache__/emcc.pyc\"\n\
+             [ -e \"$EM_CONFIG\" ] && [ -e \"$EM_LLVM_ROOT/clang\" ] && [ \"$EM_BINARYEN_ROOT/bin\" = \"$EM_LLVM_ROOT\" ] || exit 9\n\
+             mkdir -p \"$EM_CACHE\" && : > \"$EM_CACHE/libc.a\"\n{script}"
+        );
+        let members = [
+            ("install/bin/clang", "", 0o755),
+            ("install/emscripten/emcc", emcc.as_str(), 0o755),
+            ("install/emscripten/tools/config_template.py", "", 0o644),
+        ];
+        let digest = self.pack_all("vendor/emscripten.tar.gz", &members);
+        std::fs::remove_file(self.path("bin/emcc")).unwrap();
+        let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
+        let archive = format!(
+            "{{ url = \"https://upstream.invalid/emscripten.tar.gz\", sha256 = \"{digest}\", \
+             program = \"install/emscripten/emcc\" }}"
+        );
+        self.change_pins("emcc = { ", &format!("emcc = {{ archive.{platform} = {archive}, "));
+    }
+
     /// Packs one file as npm does, and gives the archive's digest.
     fn pack(&self, archive: &str, member: &str, content: &str, mode: u32) -> Digest {
+        self.pack_all(archive, &[(member, content, mode)])
+    }
+
+    fn pack_all(&self, archive: &str, members: &[(&str, &str, u32)]) -> Digest {
         let mut packed = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default()));
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(mode);
-        header.set_cksum();
-        packed.append_data(&mut header, Path::new(member), content.as_bytes()).unwrap();
+        for (member, content, mode) in members {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(*mode);
+            header.set_cksum();
+            packed.append_data(&mut header, Path::new(member), content.as_bytes()).unwrap();
+        }
         let mut encoder = packed.into_inner().unwrap();
         encoder.flush().unwrap();
         let bytes = encoder.finish().unwrap();

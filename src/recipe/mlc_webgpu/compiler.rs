@@ -140,9 +140,12 @@ impl Compiler {
             Runtime::Wheel { .. } => (format!("compile-{name}"), "${tmp}/objects.tar".to_owned()),
         };
         let mut words = vec![PYTHON];
-        words.extend(if self.from_source { ["-c", LAUNCH] } else { ["-m", "mlc_llm"] });
-        words.extend(["compile", config, "--quantization", &model.quantization, "--device", "webgpu"]);
+        words.extend(["-c", LAUNCH, "compile", config, "--quantization", &model.quantization, "--device", "webgpu"]);
         words.extend(["--overrides", &overrides, "-o", &to]);
+        let pair = match runtime {
+            Runtime::Git { .. } => None,
+            Runtime::Wheel { .. } => Some(draft.package_version("apache-tvm")?),
+        };
         let mut step = draft
             .run(&id, "compile the model for WebGPU")
             .env("PYTHONPATH", &self.path)
@@ -151,6 +154,9 @@ impl Compiler {
             .command(&words);
         if self.from_source {
             step = step.env("SKIP_LOADING_MLCLLM_SO", "1");
+        }
+        if let Some(version) = pair {
+            step = step.env("RUNTIME_TVM", version);
         }
         if self.native {
             step = step.after("tvm-ffi-symbols", "symbols.json");

@@ -19,11 +19,10 @@ pub(super) fn add_sources(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<&'
             draft.patch("tvm-patched", tvm.as_str(), &tree, cost(2, 64, 200))?;
             Ok(TVM_OF_GIT)
         }
-        Runtime::Wheel { overlay } => {
+        Runtime::Wheel { .. } => {
             draft.package("apache-tvm", 0, &RUNTIME_DIRECTORIES, &[])?;
             draft.package("apache-tvm-ffi", 0, &["tvm_ffi/include/", "tvm_ffi/src/"], &[])?;
-            draft.git(overlay.as_str(), cost(1, 64, 1))?;
-            parts::runtime_sources(draft, &[(&format!("${{step:{overlay}/tree}}/tvm"), "tree/tvm")])?;
+            parts::runtime_sources(draft, &[])?;
             Ok(TVM_OF_WHEELS)
         }
     }
@@ -33,7 +32,7 @@ pub(super) fn add_sources(draft: &mut Draft<'_>, runtime: &Runtime) -> Result<&'
 pub(super) struct Objects {
     /// The runtime, in link order, as templates.
     pub runtime: Vec<String>,
-    /// The overlay's list of what a page provides, where the library is linked here.
+    /// The list of what a page provides, where the library is linked here.
     pub imports: Option<String>,
 }
 
@@ -60,9 +59,9 @@ pub(super) fn add_objects(draft: &mut Draft<'_>, runtime: &Runtime, tvm: &str) -
             draft.collect("bitcode", "put the bitcode where the compiler looks for it", &copies, cost(1, 64, 12))?;
             Ok(Objects { runtime: templates(&BITCODE, "bc"), imports: None })
         }
-        Runtime::Wheel { overlay } => {
+        Runtime::Wheel { imports } => {
             parts::runtime_objects(draft, &UNITS)?;
-            let imports = format!("${{step:{overlay}/tree}}/link/imports.js");
+            let imports = draft.file(imports.as_str())?;
             Ok(Objects { runtime: templates(&UNITS, "o"), imports: Some(imports) })
         }
     }

@@ -11,6 +11,9 @@ const DOCUMENTED: &str = include_str!("../../../pins.toml");
 /// Pins of the other choices, of upstreams that do not exist.
 const WHEELS: &str = include_str!("tests/wheels.toml");
 
+/// The public set.
+const PUBLIC: &str = include_str!("../../../pins/tvm-0.27/pins.toml");
+
 fn plan_of(text: &str) -> Result<Plan, PlanError> {
     let pins: AnyPins = parse(text, "pins.toml").unwrap_or_else(|error| panic!("{error}"));
     let platform: Platform = "linux-x86_64".parse().unwrap();
@@ -39,8 +42,37 @@ fn the_documented_build_stops_at_what_nobody_recorded() {
 }
 
 #[test]
-fn the_wheels_pins_are_complete() {
+fn the_other_pins_are_complete_and_the_files_of_the_public_set_stand_beside_it() {
     assert_eq!(plan_of(WHEELS).unwrap().unrecorded_inputs(), Vec::<String>::new());
+    let plan = plan_of(PUBLIC).unwrap();
+    assert_eq!(plan.unrecorded_inputs(), Vec::<String>::new());
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("pins/tvm-0.27");
+    crate::exec::local::check_all(&plan, &directory).unwrap();
+}
+
+#[test]
+fn the_public_set_is_planned_whole() {
+    insta::assert_snapshot!("public", render_text(&plan_of(PUBLIC).unwrap(), |_| "would run".into()));
+}
+
+#[test]
+fn every_patch_states_the_images_that_its_pins_hold() {
+    for (pins, directory) in [(PUBLIC, "pins/tvm-0.27"), (DOCUMENTED, ".")] {
+        let pins: AnyPins = parse(pins, "pins.toml").unwrap();
+        for (name, pin) in &pins.patch {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(directory).join(pin.file.as_str());
+            let Ok(bytes) = std::fs::read(&path) else {
+                assert_eq!(pin.sha256.to_string(), "not-recorded", "{name}");
+                continue;
+            };
+            assert_eq!(pin.sha256.to_string(), crate::digest::Digest::of(&bytes).to_string(), "{name}");
+            let text = String::from_utf8(bytes).unwrap();
+            let mut files = text.lines().filter_map(|line| line.strip_prefix("diff --git a/")).collect::<Vec<_>>();
+            files.sort_unstable();
+            let named: Vec<String> = pin.images.keys().map(|path| format!("{path} b/{path}")).collect();
+            assert_eq!(files, named, "{name}");
+        }
+    }
 }
 
 #[test]
@@ -56,7 +88,7 @@ fn the_adapter_delays_no_compilation() {
 
 #[test]
 fn no_step_but_those_that_fetch_has_network_and_none_runs_make_or_git() {
-    for text in [DOCUMENTED, WHEELS] {
+    for text in [DOCUMENTED, WHEELS, PUBLIC] {
         for step in &plan_of(text).unwrap().steps {
             let Action::Run(run) = &step.action else { continue };
             assert!(!step.network, "{}", step.id);
@@ -108,8 +140,8 @@ fn parameters_that_do_not_go_together_are_refused() {
             "recipe mlc-webgpu needs [python.wheels.compiler] in the pins file",
         ),
         (
-            WHEELS.replace("overlay = \"overlay\"", "overlay = \"underlay\""),
-            "recipe mlc-webgpu needs [git.underlay] in the pins file",
+            WHEELS.replace("imports = \"imports\"", "imports = \"exports\""),
+            "recipe mlc-webgpu needs [file.exports] in the pins file",
         ),
         (WHEELS.replace("own = \"adapter\"", "own = \"config\""), "recipe mlc-webgpu does not use [file.adapter]"),
     ];
@@ -128,7 +160,7 @@ fn parameters_that_do_not_go_together_are_refused() {
 fn unknown_choices_are_refused_where_they_stand() {
     for (good, bad, expected) in [
         ("adapter = { own = \"adapter\" }", "adapter = \"none\"", "unknown variant `none`"),
-        ("{ wheel = { overlay", "{ tarball = { overlay", "unknown variant `tarball`"),
+        ("{ wheel = { imports", "{ tarball = { imports", "unknown variant `tarball`"),
         ("max_batch_size = 1", "max_batch_size = 0", "nonzero"),
         ("max_batch_size = 1", "max_batch_size = 100000", "u16"),
         ("mlc_llm = { source", "mlc-llm = { source", "unknown field `mlc-llm`"),
