@@ -102,6 +102,16 @@ pub enum BundleError {
         /// The digest of the pins file that it names.
         found: String,
     },
+    /// The attestation's pins give another plan here: another version of this program built.
+    #[error("attestation {path} is of a build with plan {found}, and the pins give plan {expected} here")]
+    OtherPlan {
+        /// The attestation.
+        path: PathBuf,
+        /// The plan here.
+        expected: Digest,
+        /// The plan that it names.
+        found: Digest,
+    },
     /// Reading or writing failed.
     #[error("cannot use {path}")]
     Io {
@@ -119,7 +129,7 @@ impl Fault for BundleError {
     fn class(&self) -> Class {
         match self {
             Self::Exists { .. } => Class::Usage,
-            Self::OtherBuild { .. } => Class::PinMismatch,
+            Self::OtherBuild { .. } | Self::OtherPlan { .. } => Class::PinMismatch,
             Self::Io { .. } => Class::Preflight,
             Self::Encoding(error) => error.class(),
         }
@@ -130,6 +140,9 @@ impl Fault for BundleError {
             Self::Exists { .. } => Some("name a directory that is not there yet".into()),
             Self::OtherBuild { .. } => {
                 Some("build again, or name the attestation of these pins with --attestation".into())
+            }
+            Self::OtherPlan { .. } => {
+                Some("bundle with the version of rebuild-model that built, or build again with this one".into())
             }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some("the disk is full".into()),
             Self::Io { .. } => None,
@@ -221,10 +234,15 @@ fn find_records(prepared: &Prepared, request: &Request) -> Result<Records> {
     };
     if let Some(bytes) = &records.attestation {
         let stated = Attestation::parse(&attestation, bytes)?;
-        let pins = &stated.statement().predicate.build_definition.external_parameters.pins;
+        let definition = &stated.statement().predicate.build_definition;
+        let pins = &definition.external_parameters.pins;
         if pins.sha256_of() != Some(prepared.digest) {
             let found = pins.digest.get("sha256").cloned().unwrap_or_default();
             return Err(BundleError::OtherBuild { path: attestation, expected: prepared.digest, found }.into());
+        }
+        let (expected, found) = (prepared.plan.digest(), definition.internal_parameters.plan);
+        if expected != found {
+            return Err(BundleError::OtherPlan { path: attestation, expected, found }.into());
         }
     }
     Ok(records)

@@ -94,6 +94,15 @@ fn without_inputs_it_is_small_and_a_changed_file_or_another_attestation_is_refus
     let refused = env.run(&["bundle"]).code(5).stderr;
     assert!(refused.contains("is of a build with pins of sha256 <sha256>"), "{refused}");
     env.edit("site/pins.toml", "# Another.", "# The miniature.");
+    // It is of another plan, made by another version.
+    let attestation = env.read("site/dist/manifest.intoto.json");
+    let plan = env.run(&["plan", "--format", "json"]).code(0).json()["digest"].as_str().unwrap().to_owned();
+    env.write(
+        "other.json",
+        attestation.replace(&format!("\"plan\": \"{plan}\""), &format!("\"plan\": \"{}\"", "2".repeat(64))),
+    );
+    let refused = env.run(&["bundle", "--attestation", "../other.json"]).code(5).stderr;
+    assert!(refused.contains("is of a build with plan <sha256>"), "{refused}");
     env.write("site/patches/two.patch", "changed");
     let refused = env.run(&["bundle"]).code(5).stderr;
     assert!(refused.contains("two.patch has sha256 <sha256>"), "{refused}");
