@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::finding::Sink;
@@ -9,6 +11,7 @@ use super::{DiffError, json, text};
 use crate::manifest::Identities;
 use crate::past::{Recorded, StepDifference, find_differences, finished};
 use crate::plan::{self, Plan};
+use crate::provenance;
 use crate::workspace;
 
 /// Whether a build has worked in the directory at `root`.
@@ -19,6 +22,16 @@ pub(super) fn is_workspace(root: &Path) -> bool {
 /// Compares two JSON documents, known ones by what they mean.
 pub(super) fn compare_known(before: &Value, after: &Value, sink: &mut Sink) {
     if let (Some(before), Some(after)) = (before.as_object(), after.as_object()) {
+        if let (Some(one), Some(other)) = (payload(before), payload(after)) {
+            sink.within("payload", |sink| json::compare(&one, &other, sink));
+            return json::compare_objects(before, after, &["payload"], sink);
+        }
+        if is_statement(before) && is_statement(after) {
+            let (mut one, mut other) = (Value::Object(before.clone()), Value::Object(after.clone()));
+            read_contents(&mut one);
+            read_contents(&mut other);
+            return json::compare(&one, &other, sink);
+        }
         if let (Some(one), Some(other)) = (artifacts(before), artifacts(after)) {
             compare_artifacts(one, other, sink);
             return json::compare_objects(before, after, &["artifacts"], sink);
@@ -31,6 +44,31 @@ pub(super) fn compare_known(before: &Value, after: &Value, sink: &mut Sink) {
         }
     }
     json::compare(before, after, sink);
+}
+
+/// What a signed envelope (DSSE) holds.
+fn payload(document: &Map<String, Value>) -> Option<Value> {
+    document.get("payloadType")?;
+    let bytes = STANDARD.decode(document.get("payload")?.as_str()?).ok()?;
+    let mut statement = serde_json::from_slice(&bytes).ok()?;
+    read_contents(&mut statement);
+    Some(statement)
+}
+
+fn is_statement(document: &Map<String, Value>) -> bool {
+    document.get("_type").and_then(Value::as_str) == Some(provenance::STATEMENT_TYPE)
+}
+
+/// Puts the text of every file that a statement carries in the place of its base64.
+fn read_contents(statement: &mut Value) {
+    let dependencies = statement.pointer_mut("/predicate/buildDefinition/resolvedDependencies");
+    for dependency in dependencies.and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(content) = dependency.get_mut("content") else { continue };
+        let bytes = content.as_str().and_then(|text| STANDARD.decode(text).ok());
+        if let Some(text) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+            *content = Value::String(text);
+        }
+    }
 }
 
 /// The artifacts of a manifest.

@@ -50,6 +50,21 @@ fn pins_and_plans_are_compared_by_what_they_mean() {
 }
 
 #[test]
+fn attestations_are_compared_by_what_they_carry() {
+    let (one, other) = (mini(), mini());
+    one.build(&[]).code(0);
+    other.edit("site/pins.toml", "# The miniature.", "# Another one.");
+    other.build(&[]).code(0);
+    let places = [one.text("site/dist/manifest.intoto.json"), other.text("site/dist/manifest.intoto.json")];
+    let text = one.run(&["diff", &places[0], &places[1]]).code(9).stdout;
+    assert!(
+        text.contains("name pins.toml") && text.contains("-# The miniature.") && text.contains("+# Another one."),
+        "{text}"
+    );
+    assert!(text.contains("invocationId"), "{text}");
+}
+
+#[test]
 fn diffoscope_is_asked_only_when_wanted_and_there() {
     let env = mini();
     env.write("site/a.txt", "one\n");

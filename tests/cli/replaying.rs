@@ -178,8 +178,8 @@ fn an_edited_attestation_is_found_out() {
     assert!(failed["error"]["message"].to_string().contains("step:link"), "{failed}");
     // What it carries.
     let carried = statement["predicate"]["buildDefinition"]["resolvedDependencies"].as_array().unwrap();
-    let patch = carried.iter().find(|dependency| dependency["annotations"]["kind"] == "patch").unwrap();
-    let content = patch["content"].as_str().unwrap();
+    let dependency = carried.iter().find(|one| one["annotations"]["kind"] == "patch").unwrap();
+    let content = dependency["content"].as_str().unwrap();
     env.write(path, whole.replace(content, "QUJD"));
     let failed = replay(&env, &["--format", "json"]).code(8).json();
     assert!(failed["error"]["message"].to_string().contains("two.patch"), "{failed}");
