@@ -192,7 +192,7 @@ pub fn replay(
     if report.outcome == Outcome::Identical {
         let _ = std::fs::remove_dir_all(&request.directory);
     } else {
-        report.kept = request.directory.exists().then(|| request.directory.clone());
+        report.kept = Some(request.directory.clone());
     }
     Ok(report)
 }

@@ -118,6 +118,13 @@ pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
     let progress = Progress::new(&context.terminal, context.progress, source.plan());
     let replayed = replay(&source, &request, &settings, &progress, &context.interrupt);
     progress.finish();
+    if args.workspace.is_none() {
+        // Ours: what is to be looked at is kept, and nothing else.
+        let _ = match &replayed {
+            Ok(report) if report.kept.is_some() => std::fs::remove_dir(&request.directory),
+            _ => std::fs::remove_dir_all(&request.directory),
+        };
+    }
     let report = replayed?;
     if let Some(path) = &args.html {
         let failed = |source| CannotWrite { path: path.clone(), source };

@@ -259,4 +259,6 @@ fn what_is_no_attestation_or_of_another_plan_is_refused() {
     );
     let report = env.run(&["replay", "other.json", "--format", "json"]).code(11).json();
     assert!(report["summary"].to_string().contains("the pins give plan"), "{report}");
+    let left: Vec<_> = std::fs::read_dir(env.path("tmp")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
