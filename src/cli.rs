@@ -1,11 +1,15 @@
 //! The command line: one file for each verb, and the only place that knows flags.
 
 mod build;
+mod bundle;
+mod diff;
 mod doctor;
+mod explain;
 mod inspect;
 mod pins;
 mod place;
 mod plan;
+mod replay;
 mod settings;
 mod shell;
 mod sign;
@@ -72,14 +76,22 @@ enum Verb {
     Verify(verify::VerifyArgs),
     /// Try model libraries in a headless browser: they load, answer, and answer the same twice
     Smoke(smoke::SmokeArgs),
-    /// Sign an attestation
-    Sign(sign::SignArgs),
     /// Look into artifacts: what they are and what is in them
     Inspect(inspect::InspectArgs),
     /// Sign an attestation
     Sign(sign::SignArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
+    /// Say what a step is, why it ran, and what it read and made
+    Explain(explain::ExplainArgs),
+    /// Print a step's log
+    Log(explain::LogArgs),
+    /// Show how two artifacts, manifests, attestations, pins, plans or workspaces differ
+    Diff(diff::DiffArgs),
+    /// Put pins, patches, records and, where asked, every input into one archive or directory
+    Bundle(bundle::BundleArgs),
+    /// Build again what an attestation records, and compare step by step
+    Replay(replay::ReplayArgs),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArgs),
     /// Write manual pages
@@ -164,6 +176,11 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Sign(args) => sign::run(args, context),
         Verb::Inspect(args) => inspect::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
+        Verb::Explain(args) => explain::run(args, context),
+        Verb::Log(args) => explain::show_log(args, context),
+        Verb::Diff(args) => diff::run(args, context),
+        Verb::Bundle(args) => bundle::run(args, context),
+        Verb::Replay(args) => replay::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),
     }
