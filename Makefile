@@ -3,7 +3,7 @@
 export PATH := $(PATH):$(CURDIR)/.setup/bin
 release := target/release/rebuild-model
 
-.PHONY: example test prove outside lint bench set-up
+.PHONY: example onnx test prove outside lint bench set-up
 
 ## example: build the example, verify it, and run it in a headless browser
 example: set-up $(release)
@@ -12,6 +12,10 @@ example: set-up $(release)
 	cd workspace.example && ../$(release) build
 	$(release) verify workspace.example/dist/manifest.json
 	$(release) smoke workspace.example/dist/manifest.json
+
+## onnx: build the stand-in of TinyStories-1M with torch and onnxruntime, and have it speak in a browser
+onnx: set-up $(release)
+	pins/tinystories-1m/run.sh $(release)
 
 ## test: lints and tests
 test: set-up lint
