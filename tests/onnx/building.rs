@@ -38,6 +38,12 @@ fn every_step_runs_and_all_that_a_page_needs_is_delivered() {
     assert!(graph.contains("\"producer\": \"onnx.quantize 0.1.0\""), "{graph}");
     let facts = std::fs::read_to_string(mini.path("work/out/facts/facts.json")).unwrap();
     assert!(facts.contains("\"vocabulary\": 8") && facts.contains("\"positions\": 16"), "{facts}");
+    let looked = mini.run(&["inspect", "dist/model.onnx"]).code(0).text;
+    for said in
+        ["input        input_ids int64 [1, seq]", "8 bits       DequantizeLinear 1", "head (float32 4 × 8, 128 bytes)"]
+    {
+        assert!(looked.contains(said), "{looked}");
+    }
     mini.build_in("again").code(0);
     assert_eq!(manifest.as_bytes(), read("manifest.json"));
 }

@@ -99,15 +99,17 @@ impl Mini {
     }
 
     pub fn build_in(&self, workspace: &str) -> Ran {
-        let workspace = self.path(workspace);
+        let workspace = self.path(workspace).display().to_string();
+        let (vendor, hub) = (self.path("vendor").display().to_string(), self.path("hub").display().to_string());
+        let mirror = format!("https://models.invalid={hub}");
+        self.run(&["build", "--pins", "pins.toml", "--workspace", &workspace, "--vendor", &vendor, "--mirror", &mirror])
+    }
+
+    /// Runs the program beside the pins.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
         #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rebuild-model"))
-            .args(["build", "--pins", "pins.toml", "--workspace"])
-            .arg(workspace)
-            .arg("--vendor")
-            .arg(self.path("vendor"))
-            .arg("--mirror")
-            .arg(format!("https://models.invalid={}", self.path("hub").display()))
+            .args(arguments)
             .current_dir(self.path("site"))
             .env_clear()
             .envs(&self.variables)
