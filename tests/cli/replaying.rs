@@ -108,7 +108,7 @@ fn another_emcc_is_tool_drift_when_it_makes_another_thing_or_will_not_do() {
     let report = replay_json(&env, 0, &[]);
     assert_eq!(report["drift"][0]["name"], "emcc");
     assert!(report["notes"].to_string().contains("other tools"), "{report}");
-    env.before("emcc", r#"case "$*" in *vm_pack*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
+    env.before("emcc", r#"case "$*" in *vm_pack.cc*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
     let report = replay_json(&env, 2, &[]);
     assert_eq!(report["outcome"], "tool-drift");
     let summary = report["summary"].as_str().unwrap();
@@ -122,7 +122,7 @@ fn another_emcc_is_tool_drift_when_it_makes_another_thing_or_will_not_do() {
 #[test]
 fn a_step_that_makes_another_thing_from_the_same_is_not_reproducible() {
     let env = alone();
-    env.before("emcc", r#"case "$*" in *vm_pack*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
+    env.before("emcc", r#"case "$*" in *vm_pack.cc*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
     let recorded = env.text("gone-site/.rebuild/tvm-webgpu");
     let report = replay_json(&env, 9, &["--recorded", &recorded]);
     assert_eq!(report["outcome"], "not-reproducible");
