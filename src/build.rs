@@ -2,6 +2,7 @@
 
 mod delivery;
 mod previous;
+mod reasons;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use self::delivery::{Built, deliver};
+use self::reasons::Before;
 use crate::clock;
 use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
@@ -18,7 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::journal::{self, Entry, Journal, Outcome, Record, RunRecord};
 use crate::key::Decision;
 use crate::manifest::{self, Entries, ManifestError};
-use crate::pins::{self, PinsError, Platform};
+use crate::pins::{self, PinsError, Platform, RelativePath};
 use crate::plan::Plan;
 use crate::provenance;
 use crate::recipe::{self, AnyPins};
@@ -116,6 +118,8 @@ pub struct BuildReport {
     pub workspace: PathBuf,
     /// The manifest that was written.
     pub manifest: PathBuf,
+    /// The directory that its paths start from.
+    pub destination: PathBuf,
     /// The attestation beside it.
     pub attestation: PathBuf,
     /// Steps that ran in this build.
@@ -129,6 +133,8 @@ pub struct BuildReport {
     pub artifacts: Entries,
     /// Which of the manifest's entries changed.
     pub changes: Vec<manifest::Change>,
+    /// Which input changed, of each artifact that is another than before, by path.
+    pub reasons: BTreeMap<RelativePath, Vec<String>>,
 }
 
 /// Builds what `prepared` plans.
@@ -157,6 +163,7 @@ pub fn build(
         if request.resume { Workspace::open(&request.workspace)? } else { Workspace::create(&request.workspace)? };
     let earlier = journal::latest(journal::read(&workspace.journal())?);
     check_space(workspace.root(), disk_estimate(plan, &earlier))?;
+    let before = Before::look(&attestation_place(prepared, request), &workspace, &earlier);
     let mut plan_text = serde_json::to_vec_pretty(plan).unwrap_or_default();
     plan_text.push(b'\n');
     workspace.write(&workspace.plan(), &plan_text)?;
@@ -185,6 +192,8 @@ pub fn build(
         directory: &prepared.directory,
         isolation: host.isolation,
         record_unknown: request.record_unknown,
+        repositories: None,
+        wrapper: &[],
         interrupt,
     };
     let run = Run {
@@ -217,9 +226,11 @@ pub fn build(
         manifest: published.manifest,
         attestation: published.attestation,
         notes,
+        destination: published.destination,
         ran: ran.into_iter().map(ToString::to_string).collect(),
         fresh: fresh.into_iter().map(ToString::to_string).collect(),
         artifacts: published.artifacts,
+        reasons: before.reasons(plan, &finished, &published.changes),
         changes: published.changes,
     })
 }
@@ -263,6 +274,16 @@ fn places(spec: &Package, prepared: &Prepared, request: &Request) -> (PathBuf, P
         }
         None => (prepared.directory.join(spec.destination.as_str()), prepared.directory.join(spec.manifest.as_str())),
     }
+}
+
+/// Where the attestation of an earlier build stands.
+fn attestation_place(prepared: &Prepared, request: &Request) -> PathBuf {
+    let spec = prepared.plan.steps.iter().rev().find_map(|step| match &step.action {
+        Action::Package(spec) => Some(spec),
+        _ => None,
+    });
+    let manifest = spec.map(|spec| places(spec, prepared, request).1).unwrap_or_default();
+    crate::provenance::beside(&manifest)
 }
 
 /// Refuses a destination that could not be published to, before an hour of work is done for it.

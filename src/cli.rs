@@ -1,14 +1,19 @@
 //! The command line: one file for each verb, and the only place that knows flags.
 
 mod build;
+mod bundle;
+mod diff;
 mod doctor;
+mod explain;
 mod inspect;
 mod pins;
 mod place;
 mod plan;
+mod replay;
 mod settings;
 mod shell;
 mod sign;
+mod smoke;
 mod verify;
 
 use std::path::PathBuf;
@@ -69,12 +74,24 @@ enum Verb {
     Pins(pins::PinsVerb),
     /// Check artifacts against the digests in their manifest
     Verify(verify::VerifyArgs),
+    /// Try model libraries in a headless browser: they load, answer, and answer the same twice
+    Smoke(smoke::SmokeArgs),
     /// Look into artifacts: what they are and what is in them
     Inspect(inspect::InspectArgs),
     /// Sign an attestation
     Sign(sign::SignArgs),
     /// Report every tool that a pins file needs, and what else this host has
     Doctor(doctor::DoctorArgs),
+    /// Say what a step is, why it ran, and what it read and made
+    Explain(explain::ExplainArgs),
+    /// Print a step's log
+    Log(explain::LogArgs),
+    /// Show how two artifacts, manifests, attestations, pins, plans or workspaces differ
+    Diff(diff::DiffArgs),
+    /// Put pins, patches, records and, where asked, every input into one archive or directory
+    Bundle(bundle::BundleArgs),
+    /// Build again what an attestation records, and compare step by step
+    Replay(replay::ReplayArgs),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArgs),
     /// Write manual pages
@@ -155,9 +172,15 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Plan(args) => plan::run(args, context),
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
+        Verb::Smoke(args) => smoke::run(args, context),
         Verb::Sign(args) => sign::run(args, context),
         Verb::Inspect(args) => inspect::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
+        Verb::Explain(args) => explain::run(args, context),
+        Verb::Log(args) => explain::show_log(args, context),
+        Verb::Diff(args) => diff::run(args, context),
+        Verb::Bundle(args) => bundle::run(args, context),
+        Verb::Replay(args) => replay::run(args, context),
         Verb::Completions(args) => shell::print_completions(args),
         Verb::Man(args) => shell::write_manual(args),
     }

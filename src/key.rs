@@ -1,6 +1,6 @@
 //! Step keys, and the one decision that is all of caching, resume and dry-run explanation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -98,17 +98,10 @@ pub fn decide(
     last: Option<&Record>,
     on_disk: &BTreeMap<String, Option<Output>>,
 ) -> Decision {
-    let Some(last) = last else { return Decision::Run(Reason::NeverRan) };
-    if last.outcome != Outcome::Done {
-        return Decision::Run(Reason::DidNotFinish);
-    }
-    if !step.action.unrecorded_inputs().is_empty() {
-        return Decision::Run(Reason::NotRecorded);
-    }
-    let changed = name_changes(&last.parts, now);
-    if !changed.is_empty() {
-        return Decision::Run(Reason::Changed(changed));
-    }
+    let last = match (last, find_reason(step, now, last)) {
+        (Some(last), None) => last,
+        (_, reason) => return Decision::Run(reason.unwrap_or(Reason::NeverRan)),
+    };
     for output in &step.outputs {
         match (last.outputs.get(output), on_disk.get(output).copied().flatten()) {
             (_, None) | (None, _) => return Decision::Run(Reason::OutputMissing(output.clone())),
@@ -119,21 +112,84 @@ pub fn decide(
     Decision::Fresh
 }
 
-/// Names the parts in which two keys differ.
-fn name_changes(then: &KeyParts, now: &KeyParts) -> Vec<String> {
-    let mut changed = Vec::new();
-    if then.action != now.action {
-        changed.push("action".to_owned());
+/// Why the last record's result cannot stand, as far as that does not depend on what is on disk.
+pub fn find_reason(step: &Step, now: &KeyParts, last: Option<&Record>) -> Option<Reason> {
+    let Some(last) = last else { return Some(Reason::NeverRan) };
+    if last.outcome != Outcome::Done {
+        return Some(Reason::DidNotFinish);
     }
-    if then.environment != now.environment {
-        changed.push("environment".to_owned());
+    if !step.action.unrecorded_inputs().is_empty() {
+        return Some(Reason::NotRecorded);
     }
-    let inputs =
-        then.inputs.keys().chain(now.inputs.keys()).filter(|name| then.inputs.get(*name) != now.inputs.get(*name));
-    changed.extend(inputs.map(|name| format!("input {name}")));
-    let tools = then.tools.keys().chain(now.tools.keys()).filter(|name| then.tools.get(*name) != now.tools.get(*name));
-    changed.extend(tools.map(|name| format!("tool {name}")));
-    changed.sort();
-    changed.dedup();
-    changed
+    let changed = last.parts.changes(now);
+    let mut names: Vec<String> = changed.iter().map(|change| change.part.to_string()).collect();
+    names.sort();
+    (!names.is_empty()).then_some(Reason::Changed(names))
+}
+
+/// A part of a key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// The action, the declared outputs, or the permission to use the network.
+    Action,
+    /// The environment.
+    Environment,
+    /// An input, by `step/output`.
+    Input(String),
+    /// A tool.
+    Tool(Name),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Action => f.write_str("action"),
+            Self::Environment => f.write_str("environment"),
+            Self::Input(name) => write!(f, "input {name}"),
+            Self::Tool(name) => write!(f, "tool {name}"),
+        }
+    }
+}
+
+/// A part in which two keys of a step differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartChange {
+    /// Which.
+    pub part: Part,
+    /// Its digest in the first key, when it has the part.
+    pub before: Option<Digest>,
+    /// Its digest in the second key, when it has the part.
+    pub after: Option<Digest>,
+}
+
+impl KeyParts {
+    /// The parts in which `now` differs from this key.
+    pub fn changes(&self, now: &Self) -> Vec<PartChange> {
+        fn add<K: Ord + Clone>(
+            changes: &mut Vec<PartChange>,
+            then: &BTreeMap<K, Digest>,
+            now: &BTreeMap<K, Digest>,
+            part: impl Fn(K) -> Part,
+        ) {
+            let names: BTreeSet<&K> = then.keys().chain(now.keys()).collect();
+            for name in names {
+                let (before, after) = (then.get(name).copied(), now.get(name).copied());
+                if before != after {
+                    changes.push(PartChange { part: part(name.clone()), before, after });
+                }
+            }
+        }
+        let mut changes = Vec::new();
+        for (part, before, after) in
+            [(Part::Action, self.action, now.action), (Part::Environment, self.environment, now.environment)]
+        {
+            if before != after {
+                changes.push(PartChange { part, before: Some(before), after: Some(after) });
+            }
+        }
+        add(&mut changes, &self.inputs, &now.inputs, Part::Input);
+        add(&mut changes, &self.tools, &now.tools, Part::Tool);
+        changes
+    }
 }

@@ -82,6 +82,8 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
         directory: &prepared.directory,
         isolation: host.isolation,
         record_unknown: true,
+        repositories: None,
+        wrapper: &[],
         interrupt,
     };
     let run = Run {

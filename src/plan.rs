@@ -10,7 +10,7 @@ mod render;
 
 pub use diff::{Change, diff};
 pub use materials::{Material, materials};
-pub use render::{render_command, render_text};
+pub use render::{render_command, render_step_text, render_text};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@ use crate::error::{Class, Fault, Result};
 use crate::workspace::default_root;
 
 /// Where a build works.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Place {
     /// An absolute, unused path to work in [env: `REBUILD_WORKSPACE`, `AI_BUILD_DIR`] [default:
     /// .rebuild/<recipe> below the current directory]

@@ -97,17 +97,6 @@ fn render_changes(changes: &[Change]) -> String {
     if changes.is_empty() {
         return "the plans are equal\n".to_owned();
     }
-    let absent = || "absent".to_owned();
-    let lines = changes.iter().map(|change| match change {
-        Change::Material { name, before, after } => format!(
-            "input {name}\n  - {}\n  + {}\n",
-            before.clone().unwrap_or_else(absent),
-            after.clone().unwrap_or_else(absent)
-        ),
-        Change::StepAdded { step } => format!("step {step}: new\n"),
-        Change::StepRemoved { step } => format!("step {step}: gone\n"),
-        Change::StepChanged { step, fields } => format!("step {step}: other {}\n", fields.join(", ")),
-        Change::StepRerun { step, because } => format!("step {step}: runs again because of {}\n", because.join(", ")),
-    });
-    lines.collect()
+    let lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    lines.join("\n") + "\n"
 }

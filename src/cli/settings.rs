@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::bundle::MIRRORS;
 use crate::error::{Class, Fault, Result};
 use crate::mirror::{Mirrors, config_path};
 use crate::settings::Settings;
@@ -13,6 +14,18 @@ use crate::store::Store;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Inputs")]
 pub(super) struct SettingsArgs {
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// A directory that serves inputs by digest, and git sources as its mirrors.toml says; can be
+    /// given several times
+    #[arg(long, value_name = "DIR")]
+    vendor: Vec<PathBuf>,
+}
+
+/// The same for a verb to which `--vendor` means something else.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Inputs")]
+pub(super) struct InputArgs {
     /// Fetch what is published under URL from another place; can be given several times. The user's
     /// config.toml can hold such rules under [mirrors]
     #[arg(long, value_name = "URL=PATH_OR_URL")]
@@ -20,9 +33,6 @@ pub(super) struct SettingsArgs {
     /// Do not use the network
     #[arg(long)]
     offline: bool,
-    /// A directory that serves inputs by digest; can be given several times
-    #[arg(long, value_name = "DIR")]
-    vendor: Vec<PathBuf>,
     /// Where fetched files are kept by digest [env: `REBUILD_CACHE`] [default: rebuild-model in the
     /// user's cache directory]
     #[arg(long, value_name = "DIR")]
@@ -47,10 +57,20 @@ impl Fault for NoCache {
 impl SettingsArgs {
     /// The settings from these flags, the environment and the user's configuration file.
     pub(super) fn settings(&self) -> Result<Settings> {
+        self.inputs.settings(&self.vendor)
+    }
+}
+
+impl InputArgs {
+    /// The same with these vendor directories.
+    pub(super) fn settings(&self, vendors: &[PathBuf]) -> Result<Settings> {
         let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let mut mirrors = Mirrors::default();
         for rule in &self.mirror {
             mirrors.add(rule, &here)?;
+        }
+        for vendor in vendors {
+            mirrors.add_file(&here.join(vendor).join(MIRRORS))?;
         }
         let (config, home) = (std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
         if let Some(path) = config_path(config.as_deref(), home.as_deref()) {
@@ -61,7 +81,7 @@ impl SettingsArgs {
             Some(cache) => here.join(cache),
             None => Store::usual_cache(|name| std::env::var_os(name)).ok_or(NoCache)?,
         };
-        let store = Store::open(self.vendor.iter().map(|vendor| here.join(vendor)).collect(), cache)?;
+        let store = Store::open(vendors.iter().map(|vendor| here.join(vendor)).collect(), cache)?;
         Ok(Settings { mirrors, store, offline: self.offline, git: which::which("git").ok() })
     }
 }

@@ -11,30 +11,32 @@
 
 mod error;
 mod host;
+mod keep;
 mod library;
 mod listing;
 mod obtain;
 mod protocol;
+mod report;
 mod submodules;
 mod wire;
 mod write;
 
 pub use error::GitError;
 pub use host::HostGit;
+pub use keep::place_of;
+pub use report::{FetchedRepository, GitReport, How};
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use crate::interrupt::Interrupt;
 use crate::mirror::Mirrors;
 use crate::pins::Commit;
 use crate::process::log::StepLog;
 use crate::step::{Checkout, SubmoduleCheckout, Take};
+use keep::Keeper;
 use listing::Listing;
 use submodules::join_path;
 use wire::Client;
@@ -78,56 +80,19 @@ impl Default for Retries {
     }
 }
 
-/// What was fetched, for the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GitReport {
-    /// Every repository, in path order; the outermost has the path `.`.
-    pub repositories: Vec<FetchedRepository>,
-}
-
-/// One fetched repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FetchedRepository {
-    /// Where it stands in the tree.
-    pub path: String,
-    /// Where it is published.
-    pub url: String,
-    /// The place that served it: the url or a mirror's path or url.
-    pub place: String,
-    /// The commit.
-    pub commit: Commit,
-    /// The commit's tree.
-    pub tree: Commit,
-    /// How it was obtained.
-    pub how: How,
-    /// Bytes of packed objects received; 0 where none crossed the network or the host's `git` does not tell.
-    pub bytes: u64,
-    /// What was tried in vain before, in words.
-    pub fallbacks: Vec<String>,
-    /// The commits that it records of its submodules, by path in it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub submodules: BTreeMap<String, Commit>,
-}
-
-/// How a repository was obtained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum How {
-    /// The commit without its history.
-    Shallow,
-    /// All branches and tags with their history.
-    Full,
-    /// The commit without its history, by the host's `git`.
-    HostGit,
-    /// All branches and tags, by the host's `git`.
-    HostGitFull,
-    /// Read from a repository on this host, without a copy.
-    Local,
-}
-
 /// Fetches `checkout` with its submodules into `into`, which must not exist or be empty, and whose
 /// parent must exist. After an error nothing is left in `into`.
 pub fn fetch(checkout: &Checkout, into: &Path, context: &GitContext) -> Result<GitReport, GitError> {
+    fetch_and_keep(checkout, into, None, context)
+}
+
+/// The same, and keeps the objects of every commit below `repositories`: see [`place_of`].
+pub fn fetch_and_keep(
+    checkout: &Checkout,
+    into: &Path,
+    repositories: Option<&Path>,
+    context: &GitContext,
+) -> Result<GitReport, GitError> {
     library::isolate()?;
     context.interrupt.check()?;
     if std::fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -139,7 +104,9 @@ pub fn fetch(checkout: &Checkout, into: &Path, context: &GitContext) -> Result<G
         .tempdir_in(context.scratch)
         .map_err(|source| GitError::Io { path: context.scratch.to_owned(), source })?;
     let staged = scratch.path().join("tree");
-    let run = Run { context, scratch: scratch.path(), client: Client::new(), next: AtomicUsize::new(0) };
+    let keeper = repositories.map(Keeper::new);
+    let (client, next) = (Client::new(), AtomicUsize::new(0));
+    let run = Run { context, scratch: scratch.path(), client, next, keeper };
     let mut repositories = run.fetch_checkout(checkout, "", &staged)?;
     repositories.sort_by(|a, b| a.path.cmp(&b.path));
     context.interrupt.check()?;
@@ -155,6 +122,7 @@ struct Run<'a> {
     client: Client,
     /// Numbers the temporary repositories.
     next: AtomicUsize,
+    keeper: Option<Keeper<'a>>,
 }
 
 /// One repository to be fetched.
@@ -219,6 +187,9 @@ impl Run<'_> {
             });
         }
         let links = self.check_links(visit, listing, &obtained.repository)?;
+        if let Some(keeper) = &self.keeper {
+            keeper.keep(&obtained.repository, &visit.url, &visit.commit)?;
+        }
         write::check_collisions(listing, &shown, self.scratch)?;
         write::make_directories(listing, into)?;
         let mut repositories = vec![FetchedRepository {

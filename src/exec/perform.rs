@@ -32,6 +32,10 @@ pub struct Performer<'a> {
     pub isolation: bool,
     /// Accept inputs without a recorded digest.
     pub record_unknown: bool,
+    /// Keep the objects of every fetched commit in bare repositories below this directory.
+    pub repositories: Option<&'a Path>,
+    /// Program and arguments that every command is started by, as one that shows it another time.
+    pub wrapper: &'a [String],
     /// Ends what is going on.
     pub interrupt: &'a Interrupt,
 }
@@ -107,7 +111,8 @@ impl Performer<'_> {
             log,
             interrupt: self.interrupt,
         };
-        Ok(to_json(&git::fetch(&fetch.checkout, &place.out().join("tree"), &context)?))
+        let into = place.out().join("tree");
+        Ok(to_json(&git::fetch_and_keep(&fetch.checkout, &into, self.repositories, &context)?))
     }
 
     fn with_input_context<T>(
@@ -166,7 +171,8 @@ impl Performer<'_> {
         let environment = place.environment()?;
         let directory = place.resolve_path(&run.directory)?;
         for words in &run.commands {
-            let words = words.iter().map(|word| place.resolve(word)).collect::<Result<Vec<_>>>()?;
+            let resolved = words.iter().map(|word| place.resolve(word));
+            let words = self.wrapper.iter().cloned().map(Ok).chain(resolved).collect::<Result<Vec<_>>>()?;
             let Some((program, arguments)) = words.split_first() else { continue };
             let invocation = Invocation {
                 program: PathBuf::from(program),

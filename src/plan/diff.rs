@@ -1,6 +1,7 @@
 //! What a change of pins changes in the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::Serialize;
 
@@ -44,6 +45,21 @@ pub enum Change {
         /// The changed steps that it reads from, directly.
         because: Vec<String>,
     },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".to_owned());
+        match self {
+            Self::Material { name, before, after } => {
+                write!(f, "input {name}\n  - {}\n  + {}", shown(before), shown(after))
+            }
+            Self::StepAdded { step } => write!(f, "step {step}: new"),
+            Self::StepRemoved { step } => write!(f, "step {step}: gone"),
+            Self::StepChanged { step, fields } => write!(f, "step {step}: other {}", fields.join(", ")),
+            Self::StepRerun { step, because } => write!(f, "step {step}: runs again because of {}", because.join(", ")),
+        }
+    }
 }
 
 /// The differences from `before` to `after`: inputs first, then steps in the order of `after`.

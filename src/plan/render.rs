@@ -40,6 +40,17 @@ fn render_step(text: &mut String, number: usize, step: &Step, reason: &str) {
     let network = if step.network { ", network" } else { "" };
     let _ = writeln!(text, "{number:3}. {} [{}{network}]: {}", step.id, step.action.kind(), step.title);
     let _ = writeln!(text, "     {reason}");
+    render_body(text, step);
+}
+
+/// What one step reads, makes and does, as it stands in [`render_text`].
+pub fn render_step_text(step: &Step) -> String {
+    let mut text = String::new();
+    render_body(&mut text, step);
+    text
+}
+
+fn render_body(text: &mut String, step: &Step) {
     if !step.inputs.is_empty() {
         let inputs: Vec<String> = step.inputs.iter().map(|input| format!("{}/{}", input.step, input.output)).collect();
         let _ = writeln!(text, "     reads   {}", inputs.join(" "));

@@ -79,6 +79,18 @@ pub fn render_build(report: &BuildReport) -> String {
             text.push_str(&line("packed", &artifact.packed));
             text.push_str(&line("unpacked", &artifact.unpacked));
         }
+        let Some(change) = report.changes.iter().find(|change| change.path == *path) else { continue };
+        if let Some(before) = change.before.filter(|before| *before != change.after) {
+            text.push_str(&line("was", &before.packed));
+            if before.unpacked == change.after.unpacked {
+                text.push_str("  with the same content\n");
+            } else {
+                text.push_str(&line("of", &before.unpacked));
+            }
+        }
+        for reason in report.reasons.get(path).into_iter().flatten() {
+            let _ = writeln!(text, "  because  {reason}");
+        }
     }
     // Names of files and notes of tools stand in it.
     escape_text(&text)

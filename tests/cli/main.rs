@@ -1,13 +1,17 @@
 //! The whole program, from its command line to its exit code.
 
 mod building;
+mod bundling;
+mod comparing;
 mod env;
+mod explaining;
 mod fetching;
 mod gating;
 mod locking;
 mod mini;
 mod planning;
 mod refusing;
+mod replaying;
 #[path = "../support/repositories.rs"]
 #[allow(dead_code, reason = "the tests of git sources use the rest")]
 mod repositories;

@@ -79,6 +79,8 @@ impl Lab {
         self.run_with(
             steps,
             &Performer {
+                repositories: None,
+                wrapper: &[],
                 settings: &settings,
                 directory: self.root.path(),
                 isolation: false,

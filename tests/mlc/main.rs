@@ -3,6 +3,7 @@
 //! scripts that put texts together, so that a result says what it was made from.
 
 mod mini;
+mod replaying;
 #[path = "../support/repositories.rs"]
 #[allow(dead_code, reason = "it serves several test binaries")]
 mod repositories;

@@ -146,11 +146,15 @@ impl Mini {
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {
+        let vendor = self.path("vendor").display().to_string();
+        self.start(&[arguments, &["--vendor", &vendor]].concat())
+    }
+
+    /// The program with exactly these arguments.
+    pub fn start(&self, arguments: &[&str]) -> Ran {
         #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rebuild-model"))
             .args(arguments)
-            .arg("--vendor")
-            .arg(self.path("vendor"))
             .current_dir(self.path("site"))
             .env_clear()
             .envs(&self.variables)

@@ -1,0 +1,249 @@
+//! The source bundle: everything that somebody needs to build the artifacts again, in one directory
+//! or archive that is the same whoever makes it.
+//!
+//! ```text
+//! README.md          how to build, verify and replay from here
+//! bundle.json        what is here, with digests, and how it is packaged
+//! plan.json          the plan that follows from the pins
+//! sources/           the pins file and the files beside it
+//! manifest.json      of the delivered artifacts, and
+//! attestation.json   what their builder says of them, where they are there
+//! vendor/            with `vendor`: every input, as --vendor takes them
+//! ```
+//!
+//! No time, no owner and no path of this machine is in it; what it says follows from the pins, and
+//! the inputs are those that the pins name.
+
+mod contents;
+mod pack;
+mod vendor;
+
+pub use contents::Vendored;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::artifact::encoding::{EncodingError, FileId};
+use crate::build::{Prepared, check_recorded};
+use crate::digest::Digest;
+use crate::error::{Class, Fault, Result};
+use crate::exec::{Observe, local};
+use crate::interrupt::Interrupt;
+use crate::provenance::{self, Attestation};
+use crate::settings::Settings;
+use crate::step::Action;
+
+/// The file in a vendor directory that says which of its repositories stands for which url.
+pub const MIRRORS: &str = "mirrors.toml";
+
+/// The file that says what a bundle is.
+pub const CONTENTS: &str = "bundle.json";
+
+/// What to put into a bundle, and where.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Make this directory.
+    pub directory: Option<PathBuf>,
+    /// Make this archive, a tar of that directory in gzip.
+    pub archive: Option<PathBuf>,
+    /// Put every input into it.
+    pub vendor: bool,
+    /// The manifest; the one that the pins name, when it is there, if none is given.
+    pub manifest: Option<PathBuf>,
+    /// The attestation; the one beside the manifest, when it is there, if none is given.
+    pub attestation: Option<PathBuf>,
+    /// The archive's level.
+    pub level: u8,
+}
+
+/// A bundle that was made.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bundled {
+    /// Digest of the plan.
+    pub plan: Digest,
+    /// The directory, when one was made.
+    pub directory: Option<PathBuf>,
+    /// The archive, when one was made.
+    pub archive: Option<PathBuf>,
+    /// The archive's digest and size.
+    pub archive_id: Option<FileId>,
+    /// How many files there are, and how many bytes they have together.
+    pub files: usize,
+    /// See `files`.
+    pub bytes: u64,
+    /// Whether a manifest is in it.
+    pub manifest: bool,
+    /// Whether an attestation is in it.
+    pub attestation: bool,
+    /// The inputs that are in it.
+    pub vendored: Vec<Vendored>,
+}
+
+/// Why there is no bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// Something stands where the directory should be made.
+    #[error("{path} is there already")]
+    Exists {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The attestation is of another build than the one that is bundled.
+    #[error("attestation {path} is of a build with pins of sha256 {found}, and the pins file has {expected}")]
+    OtherBuild {
+        /// The attestation.
+        path: PathBuf,
+        /// The pins file's digest.
+        expected: Digest,
+        /// The digest of the pins file that it names.
+        found: String,
+    },
+    /// The attestation's pins give another plan here: another version of this program built.
+    #[error("attestation {path} is of a build with plan {found}, and the pins give plan {expected} here")]
+    OtherPlan {
+        /// The attestation.
+        path: PathBuf,
+        /// The plan here.
+        expected: Digest,
+        /// The plan that it names.
+        found: Digest,
+    },
+    /// Reading or writing failed.
+    #[error("cannot use {path}")]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The archive could not be compressed.
+    #[error(transparent)]
+    Encoding(#[from] EncodingError),
+}
+
+impl Fault for BundleError {
+    fn class(&self) -> Class {
+        match self {
+            Self::Exists { .. } => Class::Usage,
+            Self::OtherBuild { .. } | Self::OtherPlan { .. } => Class::PinMismatch,
+            Self::Io { .. } => Class::Preflight,
+            Self::Encoding(error) => error.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Exists { .. } => Some("name a directory that is not there yet".into()),
+            Self::OtherBuild { .. } => {
+                Some("build again, or name the attestation of these pins with --attestation".into())
+            }
+            Self::OtherPlan { .. } => {
+                Some("bundle with the version of rebuild-model that built, or build again with this one".into())
+            }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some("the disk is full".into()),
+            Self::Io { .. } => None,
+            Self::Encoding(error) => error.hint(),
+        }
+    }
+}
+
+/// A function that names the path in an error.
+fn at(path: &Path) -> impl Fn(io::Error) -> BundleError {
+    let path = path.to_owned();
+    move |source| BundleError::Io { path: path.clone(), source }
+}
+
+/// Makes the bundle of what `prepared` plans.
+///
+/// Everything is made in a temporary directory beside its place and renamed when it is whole. Only
+/// with `vendor` are inputs obtained, as a build obtains them.
+pub fn bundle(
+    prepared: &Prepared,
+    request: &Request,
+    settings: &Settings,
+    observer: &dyn Observe,
+    interrupt: &Interrupt,
+) -> Result<Bundled> {
+    if let Some(path) = request.directory.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
+        return Err(BundleError::Exists { path: path.clone() }.into());
+    }
+    if request.vendor {
+        check_recorded(&prepared.plan)?;
+    }
+    local::check_all(&prepared.plan, &prepared.directory)?;
+    let records = find_records(prepared, request)?;
+    let beside = [&request.directory, &request.archive].into_iter().flatten().next();
+    let parent = beside.and_then(|path| path.parent()).filter(|path| !path.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let scratch = tempfile::Builder::new().prefix(".bundle-").tempdir_in(parent).map_err(at(parent))?;
+    let root = scratch.path().join("bundle");
+    let vendored = if request.vendor {
+        vendor::vendor(prepared, &root.join("vendor"), settings, observer, interrupt)?
+    } else {
+        Vec::new()
+    };
+    let (files, bytes) = contents::write(prepared, &records, &vendored, &root)?;
+    interrupt.check()?;
+    let name = format!("{}-sources", prepared.plan.recipe);
+    let archive_id = match &request.archive {
+        Some(archive) => Some(pack::pack(&root, &name, archive, request.level, scratch.path(), interrupt)?),
+        None => None,
+    };
+    if let Some(directory) = &request.directory {
+        fs::rename(&root, directory).map_err(at(directory))?;
+    }
+    Ok(Bundled {
+        plan: prepared.plan.digest(),
+        directory: request.directory.clone(),
+        archive: request.archive.clone(),
+        archive_id,
+        files,
+        bytes,
+        manifest: records.manifest.is_some(),
+        attestation: records.attestation.is_some(),
+        vendored,
+    })
+}
+
+/// What is said about the artifacts.
+struct Records {
+    manifest: Option<Vec<u8>>,
+    attestation: Option<Vec<u8>>,
+}
+
+fn find_records(prepared: &Prepared, request: &Request) -> Result<Records> {
+    let planned = prepared.plan.steps.iter().rev().find_map(|step| match &step.action {
+        Action::Package(package) => Some(prepared.directory.join(package.manifest.as_str())),
+        _ => None,
+    });
+    // What was asked for has to be there; what is usual may be missing.
+    let read = |path: &Path, asked: bool| match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if !asked && error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(BundleError::Io { path: path.to_owned(), source }),
+    };
+    let manifest = request.manifest.clone().or(planned).unwrap_or_default();
+    let attestation = request.attestation.clone().unwrap_or_else(|| provenance::beside(&manifest));
+    let records = Records {
+        manifest: read(&manifest, request.manifest.is_some())?,
+        attestation: read(&attestation, request.attestation.is_some())?,
+    };
+    if let Some(bytes) = &records.attestation {
+        let stated = Attestation::parse(&attestation, bytes)?;
+        let definition = &stated.statement().predicate.build_definition;
+        let pins = &definition.external_parameters.pins;
+        if pins.sha256_of() != Some(prepared.digest) {
+            let found = pins.digest.get("sha256").cloned().unwrap_or_default();
+            return Err(BundleError::OtherBuild { path: attestation, expected: prepared.digest, found }.into());
+        }
+        let (expected, found) = (prepared.plan.digest(), definition.internal_parameters.plan);
+        if expected != found {
+            return Err(BundleError::OtherPlan { path: attestation, expected, found }.into());
+        }
+    }
+    Ok(records)
+}

@@ -1,0 +1,209 @@
+//! What stands in a bundle besides the inputs: the sources, the plan, the records, and what is said of
+//! them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{CONTENTS, Records, at};
+use crate::artifact::encoding::{FileId, encoder_name};
+use crate::build::Prepared;
+use crate::digest::{Digest, hash_file};
+use crate::error::Result;
+use crate::exec::local;
+use crate::pins::{Commit, Name, Platform};
+use crate::step::Action;
+
+/// An input that is in a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Vendored {
+    /// A commit without its history.
+    Commit {
+        /// Where it is published.
+        url: String,
+        /// The commit.
+        commit: Commit,
+        /// Its tree.
+        tree: Commit,
+        /// The bare repository that holds it, below `vendor`.
+        repository: String,
+    },
+    /// A file: a package, a wheel, a tool's archive.
+    File {
+        /// Its name as published.
+        name: String,
+        /// Its digest, and so its place below `vendor`.
+        sha256: Digest,
+        /// Its size in bytes.
+        size: u64,
+    },
+}
+
+/// How the artifacts are packaged.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Packaging {
+    path: String,
+    role: String,
+    encoding: &'static str,
+    encoder: String,
+}
+
+/// `bundle.json`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Contents<'a> {
+    schema: u32,
+    recipe: &'a Name,
+    /// The platform whose inputs are vendored.
+    platform: &'a Platform,
+    plan: Digest,
+    pins: Digest,
+    pins_file: String,
+    program: &'static str,
+    packaging: Vec<Packaging>,
+    vendored: &'a [Vendored],
+    files: BTreeMap<String, FileId>,
+}
+
+/// Writes everything but the inputs below `root`; gives the number of files there and their bytes.
+pub(super) fn write(
+    prepared: &Prepared,
+    records: &Records,
+    vendored: &[Vendored],
+    root: &Path,
+) -> Result<(usize, u64)> {
+    let sources = root.join("sources");
+    fs::create_dir_all(&sources).map_err(at(&sources))?;
+    let name = prepared.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    put(&sources.join(&name), prepared.text.as_bytes())?;
+    for (what, path, pinned) in local::files_of(&prepared.plan) {
+        let bytes = local::read(what, &prepared.directory, path, pinned)?;
+        put(&sources.join(path), &bytes)?;
+    }
+    let mut plan = serde_json::to_vec_pretty(&prepared.plan).unwrap_or_default();
+    plan.push(b'\n');
+    put(&root.join("plan.json"), &plan)?;
+    for (name, bytes) in [("manifest.json", &records.manifest), ("attestation.json", &records.attestation)] {
+        if let Some(bytes) = bytes {
+            put(&root.join(name), bytes)?;
+        }
+    }
+    put(&root.join("README.md"), readme(prepared, records, &name, !vendored.is_empty()).as_bytes())?;
+    let files = list(root)?;
+    let count = files.len();
+    let bytes: u64 = files.values().map(|file| file.size).sum();
+    let contents = Contents {
+        schema: 1,
+        recipe: &prepared.plan.recipe,
+        platform: &prepared.plan.platform,
+        plan: prepared.plan.digest(),
+        pins: prepared.digest,
+        pins_file: format!("sources/{name}"),
+        program: concat!("rebuild-model ", env!("CARGO_PKG_VERSION")),
+        packaging: packaging(prepared),
+        vendored,
+        files,
+    };
+    let mut text = serde_json::to_vec_pretty(&contents).unwrap_or_default();
+    text.push(b'\n');
+    put(&root.join(CONTENTS), &text)?;
+    Ok((count + 1, bytes + text.len() as u64))
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(at(parent))?;
+    }
+    fs::write(path, bytes).map_err(at(path))?;
+    Ok(())
+}
+
+/// Every file below `root` with its digest.
+fn list(root: &Path) -> Result<BTreeMap<String, FileId>> {
+    let mut files = BTreeMap::new();
+    for entry in walkdir::WalkDir::new(root) {
+        let entry = entry.map_err(|error| at(root)(error.into()))?;
+        if entry.file_type().is_file() {
+            let name = entry.path().strip_prefix(root).unwrap_or(entry.path()).to_string_lossy().into_owned();
+            files.insert(name, FileId::from(hash_file(entry.path()).map_err(at(entry.path()))?));
+        }
+    }
+    Ok(files)
+}
+
+fn packaging(prepared: &Prepared) -> Vec<Packaging> {
+    let packages = prepared.plan.steps.iter().filter_map(|step| match &step.action {
+        Action::Package(package) => Some(package),
+        _ => None,
+    });
+    let of_package = |package: &crate::step::Package| {
+        let artifact = |artifact: &crate::step::ArtifactSpec| Packaging {
+            path: format!("{}{}", artifact.path, artifact.encoding.suffix()),
+            role: artifact.role.clone(),
+            encoding: artifact.encoding.name(),
+            encoder: encoder_name(artifact.encoding, package.level),
+        };
+        package.artifacts.iter().map(artifact).collect::<Vec<_>>()
+    };
+    packages.flat_map(of_package).collect()
+}
+
+fn readme(prepared: &Prepared, records: &Records, pins: &str, vendored: bool) -> String {
+    let plan = &prepared.plan;
+    let mut text = format!(
+        "# Sources of a model library\n\nRecipe `{}` for {}, plan {}.\n\n\
+         `sources/` holds the pins, which name every input by digest, and the files beside them. `plan.json` is what \
+         follows from them: every step, every command. `bundle.json` lists the files here and says how the artifacts \
+         are encoded.\n\n",
+        plan.recipe,
+        plan.platform,
+        plan.digest()
+    );
+    let inputs = if vendored {
+        text.push_str(
+            "`vendor/` holds every input: files by digest below `sha256/`, git commits without history in bare \
+             repositories below `git/` (`mirrors.toml` says which stands for which url). No network is needed.\n\n",
+        );
+        " --offline --vendor vendor"
+    } else {
+        text.push_str("The inputs are fetched from where the pins say; whatever serves the same bytes will do.\n\n");
+        ""
+    };
+    let _ = write!(
+        text,
+        "With `rebuild-model` and the tools that `rebuild-model doctor --pins sources/{pins}` lists:\n\n```sh\n\
+         rebuild-model build --pins sources/{pins}{inputs} --output dist   # build\n\
+         rebuild-model verify dist/{}                             # is what was delivered what its manifest says\n",
+        manifest_name(prepared)
+    );
+    if records.manifest.is_some() {
+        let _ = writeln!(
+            text,
+            "rebuild-model diff manifest.json dist/{}         # is it what was published",
+            manifest_name(prepared)
+        );
+    }
+    if records.attestation.is_some() {
+        let _ = writeln!(text, "rebuild-model replay attestation.json{inputs}   # the same, step by step");
+    }
+    text.push_str("```\n");
+    if records.manifest.is_some() {
+        text.push_str(
+            "\n`rebuild-model verify manifest.json --root DIRECTORY` checks published artifacts that lie in DIRECTORY.\n",
+        );
+    }
+    text
+}
+
+fn manifest_name(prepared: &Prepared) -> String {
+    let manifest = prepared.plan.steps.iter().rev().find_map(|step| match &step.action {
+        Action::Package(package) => package.manifest.as_str().rsplit('/').next(),
+        _ => None,
+    });
+    manifest.unwrap_or("manifest.json").to_owned()
+}

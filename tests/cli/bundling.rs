@@ -1,0 +1,123 @@
+//! `bundle`: the sources in one place, from which the artifacts can be built again elsewhere.
+
+use std::path::Path;
+
+use crate::env::TestEnv;
+use crate::mini::mini;
+
+/// The miniature, built, and its bundle with every input made in `out`.
+pub fn bundled() -> TestEnv {
+    let env = mini();
+    env.build(&[]).code(0);
+    // A place in which no workspace could be.
+    std::fs::create_dir_all(env.path("out/with a space")).unwrap();
+    let out = env.text("out/with a space/..");
+    bundle(&env, &["--vendor", "--directory", &format!("{out}/bundle"), "-o", &format!("{out}/bundle.tar.gz")]);
+    env
+}
+
+pub fn bundle(env: &TestEnv, more: &[&str]) -> serde_json::Value {
+    let fixed = ["bundle", "--offline", "--vendored", "../vendor", "--progress", "none", "--format", "json"];
+    env.run(&[&fixed, more].concat()).code(0).json()
+}
+
+fn unpack(archive: &Path, into: &Path) {
+    let file = std::fs::File::open(archive).unwrap();
+    tar::Archive::new(flate2::read::GzDecoder::new(file)).unpack(into).unwrap();
+}
+
+#[test]
+fn a_bundle_is_the_same_whoever_makes_it() {
+    let (one, other) = (mini(), mini());
+    let mut archives = Vec::new();
+    for env in [&one, &other] {
+        bundle(env, &["--vendor", "-o", "bundle.tar.gz"]);
+        archives.push(std::fs::read(env.path("site/bundle.tar.gz")).unwrap());
+    }
+    assert!(archives[0] == archives[1]);
+    // No header tells of a time, an owner or a machine.
+    assert_eq!(archives[0][..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&archives[0][..]));
+    let mut names = Vec::new();
+    for entry in archive.entries().unwrap() {
+        let entry = entry.unwrap();
+        let header = entry.header();
+        assert_eq!((header.mtime().unwrap(), header.uid().unwrap(), header.gid().unwrap()), (0, 0, 0));
+        names.push(entry.path().unwrap().display().to_string());
+    }
+    let mut sorted = names.clone();
+    sorted.sort_by(|a, b| Path::new(a).cmp(Path::new(b)));
+    assert_eq!(names, sorted);
+    for name in [
+        "README.md",
+        "bundle.json",
+        "plan.json",
+        "sources/pins.toml",
+        "sources/patches/two.patch",
+        "vendor/mirrors.toml",
+    ] {
+        assert!(names.contains(&format!("tvm-webgpu-sources/{name}")), "{name}: {names:?}");
+    }
+}
+
+#[test]
+fn what_was_bundled_is_built_elsewhere_without_anything_else() {
+    let env = bundled();
+    unpack(&env.path("out/bundle.tar.gz"), &env.path("elsewhere"));
+    let root = env.text("elsewhere/tvm-webgpu-sources");
+    env.run(&["diff", &root, &env.text("out/bundle")]).code(0);
+    // Whatever served the inputs before is gone.
+    for gone in ["vendor", "cache", "site/repositories"] {
+        std::fs::rename(env.path(gone), env.path(&format!("gone-{}", gone.replace('/', "-")))).unwrap();
+    }
+    let (pins, vendor) = (format!("{root}/sources/pins.toml"), format!("{root}/vendor"));
+    let (work, dist) = (env.text("work"), env.text("elsewhere/dist"));
+    let arguments = ["build", "--pins", &pins, "--offline", "--vendor", &vendor, "--memory", "100000"];
+    env.run(&[&arguments[..], &["--output", &dist, "-w", &work]].concat()).code(0);
+    env.run(&["verify", &format!("{dist}/manifest.json")]).code(0);
+    env.run(&["diff", &format!("{root}/manifest.json"), &format!("{dist}/manifest.json")]).code(0);
+    // The host's git can fetch from it, too.
+    let mirrors = env.read("elsewhere/tvm-webgpu-sources/vendor/mirrors.toml");
+    assert!(mirrors.contains("./repositories/decoder.git") && mirrors.contains("git/decoder-"), "{mirrors}");
+}
+
+#[test]
+fn without_inputs_it_is_small_and_a_changed_file_or_another_attestation_is_refused() {
+    let env = mini();
+    env.build(&[]).code(0);
+    let made = bundle(&env, &[]);
+    assert_eq!(made["vendored"].as_array().unwrap().len(), 0);
+    assert!(made["manifest"] == true && made["attestation"] == true, "{made}");
+    assert!(env.path("site/tvm-webgpu-sources.tar.gz").is_file());
+    // The attestation is of other pins.
+    env.edit("site/pins.toml", "# The miniature.", "# Another.");
+    let refused = env.run(&["bundle"]).code(5).stderr;
+    assert!(refused.contains("is of a build with pins of sha256 <sha256>"), "{refused}");
+    env.edit("site/pins.toml", "# Another.", "# The miniature.");
+    // It is of another plan, made by another version.
+    let attestation = env.read("site/dist/manifest.intoto.json");
+    let plan = env.run(&["plan", "--format", "json"]).code(0).json()["digest"].as_str().unwrap().to_owned();
+    env.write(
+        "other.json",
+        attestation.replace(&format!("\"plan\": \"{plan}\""), &format!("\"plan\": \"{}\"", "2".repeat(64))),
+    );
+    let refused = env.run(&["bundle", "--attestation", "../other.json"]).code(5).stderr;
+    assert!(refused.contains("is of a build with plan <sha256>"), "{refused}");
+    env.write("site/patches/two.patch", "changed");
+    let refused = env.run(&["bundle"]).code(5).stderr;
+    assert!(refused.contains("two.patch has sha256 <sha256>"), "{refused}");
+    env.run(&["bundle", "--directory", "."]).code(1);
+    // Nothing is left of what was not finished.
+    let left: Vec<_> = std::fs::read_dir(env.path("site")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".bundle")), "{left:?}");
+}
+
+#[test]
+fn an_input_that_vanished_before_it_was_bundled_is_named() {
+    let env = mini();
+    std::fs::remove_file(env.path("vendor/one-1.0-py3-none-any.whl")).unwrap();
+    let failed = env.run(&["bundle", "--vendor", "--offline", "--vendored", "../vendor", "--format", "json"]);
+    let failed = failed.code(4).json();
+    assert_eq!(failed["error"]["step"], "wheels", "{failed}");
+    assert!(!env.path("site/tvm-webgpu-sources.tar.gz").exists());
+}
