@@ -3,7 +3,7 @@
 export PATH := $(PATH):$(CURDIR)/.setup/bin
 release := target/release/rebuild-model
 
-.PHONY: example test prove lint bench set-up
+.PHONY: example test prove outside lint bench set-up
 
 ## example: build the example, verify it, and run it in a headless browser
 example: set-up $(release)
@@ -20,6 +20,10 @@ test: set-up lint
 ## prove: build the example twice, killing one build half way, and hold the results against each other
 prove: set-up $(release)
 	workspace.example/prove.sh $(release)
+
+## outside: hold the example's attestation, signatures and bill of materials against others' programs; after example
+outside: set-up $(release)
+	tests/outside/check.sh $(release) workspace.example/dist/manifest.json
 
 ## bench: speed and memory beside named peers; ONLY=plan|verify|checkout|example|resume for one subject
 bench: set-up

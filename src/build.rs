@@ -1,6 +1,7 @@
 //! A build from a request: read the pins, plan, check the host, run, publish.
 
 mod delivery;
+mod previous;
 mod reasons;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::key::Decision;
 use crate::manifest::{self, Entries, ManifestError};
 use crate::pins::{self, PinsError, Platform, RelativePath};
 use crate::plan::Plan;
+use crate::provenance;
 use crate::recipe::{self, AnyPins};
 use crate::settings::Settings;
 use crate::step::{Action, Package, Step, StepId};
@@ -122,7 +124,8 @@ pub struct BuildReport {
     pub ran: Vec<String>,
     /// Steps whose earlier result stood.
     pub fresh: Vec<String>,
-    /// Notes of the steps that ran: fall-backs and the like.
+    /// Notes of the steps that ran: fall-backs and the like; under `delivery`, how the new libraries
+    /// differ from those that they replaced.
     pub notes: BTreeMap<String, Vec<String>>,
     /// The delivered artifacts, by path.
     pub artifacts: Entries,
@@ -205,17 +208,22 @@ pub fn build(
     let built = Built { prepared, request, workspace: &workspace, host: &host, run: &run_record, finished: &finished };
     let published = deliver(&built, interrupt)?;
     let did_run = |id: &&StepId| finished.ran.contains(*id);
+    let mut notes: BTreeMap<String, Vec<String>> = finished
+        .ran
+        .iter()
+        .filter_map(|id| Some((id.to_string(), finished.records.get(id)?.notes.clone())))
+        .filter(|(_, notes)| !notes.is_empty())
+        .collect();
+    if !published.notes.is_empty() {
+        notes.insert("delivery".to_owned(), published.notes);
+    }
     let (ran, fresh): (Vec<&StepId>, Vec<&StepId>) = plan.steps.iter().map(|step| &step.id).partition(did_run);
     Ok(BuildReport {
         plan: plan.digest(),
         workspace: workspace.root().to_owned(),
         manifest: published.manifest,
         attestation: published.attestation,
-        notes: ran
-            .iter()
-            .filter_map(|id| Some((id.to_string(), finished.records.get(*id)?.notes.clone())))
-            .filter(|(_, notes)| !notes.is_empty())
-            .collect(),
+        notes,
         ran: ran.into_iter().map(ToString::to_string).collect(),
         fresh: fresh.into_iter().map(ToString::to_string).collect(),
         artifacts: published.artifacts,
@@ -236,6 +244,21 @@ impl Fault for NotADirectory {
 
     fn hint(&self) -> Option<String> {
         Some("name another with --output, or set `destination` under [packaging]".into())
+    }
+}
+
+/// A directory stands where a file has to go.
+#[derive(Debug, thiserror::Error)]
+#[error("{} has to be written, and is a directory", .0.display())]
+struct IsADirectory(PathBuf);
+
+impl Fault for IsADirectory {
+    fn class(&self) -> Class {
+        Class::Preflight
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("move it away, or set `manifest` under [packaging] to another name".into())
     }
 }
 
@@ -270,6 +293,10 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
         }
         if manifest.exists() {
             check_listed(spec, &manifest)?;
+        }
+        let documents = [provenance::beside(&manifest), provenance::bill_beside(&manifest)];
+        if let Some(path) = documents.into_iter().find(|path| path.is_dir()) {
+            return Err(IsADirectory(path).into());
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ mod bundle;
 mod diff;
 mod doctor;
 mod explain;
+mod inspect;
 mod pins;
 mod place;
 mod plan;
@@ -72,6 +73,8 @@ enum Verb {
     Pins(pins::PinsVerb),
     /// Check artifacts against the digests in their manifest
     Verify(verify::VerifyArgs),
+    /// Look into artifacts: what they are and what is in them
+    Inspect(inspect::InspectArgs),
     /// Sign an attestation
     Sign(sign::SignArgs),
     /// Report every tool that a pins file needs, and what else this host has
@@ -167,6 +170,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
         Verb::Sign(args) => sign::run(args, context),
+        Verb::Inspect(args) => inspect::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Explain(args) => explain::run(args, context),
         Verb::Log(args) => explain::show_log(args, context),

@@ -5,6 +5,7 @@
 pub mod collect;
 pub mod environment;
 pub mod file;
+pub mod gate;
 pub mod git;
 pub mod input;
 mod job;

@@ -3,10 +3,12 @@
 //! **Invariant**: it finds facts and holds no policy. Whether a version will do is the plan's to say.
 
 mod known;
+mod machine;
 mod remembered;
 mod tool;
 
 pub use known::unpacked_environment;
+pub use machine::Machine;
 pub use remembered::Remembered;
 pub use tool::{Tool, ToolError, find, probe};
 

@@ -37,7 +37,9 @@ pub mod doctor;
 pub mod error;
 pub mod exec;
 pub mod explain;
+pub mod gate;
 pub mod host;
+pub mod inspect;
 pub mod interrupt;
 pub mod journal;
 pub mod key;
@@ -60,3 +62,7 @@ pub mod store;
 pub mod ui;
 pub mod verify;
 pub mod workspace;
+
+#[cfg(test)]
+#[path = "../tests/support/small_library.rs"]
+mod small_library;

@@ -195,9 +195,12 @@ fn values_of(step: &Step, record: &Record, prepared: &Prepared) -> Vec<Value> {
             let files = patch.patches.iter().map(|patch| patch.file.as_str());
             files.map(|file| marked("patch", "file", file, beside(file))).chain(image_values(record)).collect()
         }
-        Action::Unpack(_) | Action::Collect(_) | Action::Run(_) | Action::CheckSymbols(_) | Action::Package(_) => {
-            Vec::new()
-        }
+        Action::Unpack(_)
+        | Action::Collect(_)
+        | Action::Run(_)
+        | Action::CheckSymbols(_)
+        | Action::Gate(_)
+        | Action::Package(_) => Vec::new(),
     };
     found.into_iter().flatten().collect()
 }

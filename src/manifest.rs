@@ -139,6 +139,11 @@ impl Manifest {
         self.has_schema
     }
 
+    /// Whether it has a member called `key`.
+    pub fn has_member(&self, key: &str) -> bool {
+        self.root.get(key).is_some()
+    }
+
     /// Path and JSON text of each artifact, in the file's order.
     pub fn artifacts(&self) -> impl Iterator<Item = (&str, &str)> {
         let members = self.root.get("artifacts").and_then(Node::members).unwrap_or_default();

@@ -4,11 +4,13 @@
 //! [`Pins`] is generic in its recipe's parameters, so that this module does not know any recipe.
 
 mod check;
+mod gates;
 mod source;
 mod text;
 mod tool;
 
 pub use check::{PinsError, parse};
+pub use gates::{Gates, Rule};
 pub use source::{
     Archive, FileSource, GitSource, Images, PackageFile, PackageSource, PatchPin, PythonPins, Registry, Submodule,
     WheelPin,
@@ -48,6 +50,9 @@ pub struct Pins<R> {
     /// `[tool.<name>]`: programs that steps run.
     #[serde(default)]
     pub tool: BTreeMap<Name, ToolPin>,
+    /// `[gates]`: what the artifacts need not satisfy.
+    #[serde(default)]
+    pub gates: Gates,
     /// `[packaging]`: what becomes of the artifacts.
     #[serde(default)]
     pub packaging: Packaging,

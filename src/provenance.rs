@@ -2,7 +2,7 @@
 //!
 //! A [`Statement`] is an in-toto Statement v1 whose predicate is SLSA provenance v1. It is a pure
 //! function of what was pinned, planned, recorded and delivered ([`Facts`]); [`Attestation::read`] is
-//! the way back from a file. Files beside the pins that only the builder has are carried in it.
+//! the way back from a file. A bill of materials follows from it ([`Statement::bill_of_materials`]). Files beside the pins that only the builder has are carried in it.
 //!
 //! **Invariant**: nothing here runs a tool or asks for the time.
 
@@ -14,13 +14,14 @@ pub mod dsse;
 mod error;
 mod facts;
 mod keys;
+mod sbom;
 mod statement;
 mod step_record;
 mod subjects;
 
 pub use attestation::{Attestation, LARGEST};
 pub use carried::{CarriedFile, LARGEST_CARRIED, carry};
-pub use dependencies::pinned;
+pub use dependencies::{pinned, wheel_url};
 pub use descriptor::{Content, ResourceDescriptor};
 pub use error::AttestationError;
 pub use facts::{Facts, statement};
@@ -52,6 +53,17 @@ pub const BUILDER_ID: &str = "urn:x-rebuild-model:builder:local";
 /// Where the attestation of the manifest at `manifest` stands: `<stem>.intoto.json` beside it.
 pub fn beside(manifest: &Path) -> PathBuf {
     with_suffix(manifest, "intoto.json")
+}
+
+/// Where the bill of materials for the manifest at `manifest` stands: `<stem>.cdx.json` beside it.
+pub fn bill_beside(manifest: &Path) -> PathBuf {
+    with_suffix(manifest, "cdx.json")
+}
+
+/// The manifest that the attestation at `attestation` stands beside, when it has such a name.
+pub fn manifest_of(attestation: &Path) -> Option<PathBuf> {
+    let stem = attestation.file_name()?.to_str()?.strip_suffix(".intoto.json")?;
+    Some(attestation.with_file_name(format!("{stem}.json")))
 }
 
 fn with_suffix(manifest: &Path, suffix: &str) -> PathBuf {

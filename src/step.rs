@@ -4,9 +4,11 @@
 //! [`Template`] stands, which only the workspace can resolve.
 
 mod action;
+mod gate;
 mod template;
 
 pub use action::*;
+pub use gate::{Gate, GatedFile, GatedLibrary};
 pub use template::{Reference, Template, TemplateError};
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@ mod progress;
 mod report;
 
 pub use progress::{Progress, ProgressMode};
-pub use report::{human_bytes, render_build, render_error, render_error_json};
+pub use report::{human_bytes, render_build, render_error, render_error_json, render_findings, render_verified};
 
 use std::io::{self, IsTerminal, Write};
 

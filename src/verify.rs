@@ -1,14 +1,24 @@
-//! Verification: is what was delivered still what the manifest says?
+//! Verification: do artifacts, manifest, attestation and pins agree?
 //!
-//! Packed digest and size of each artifact first, then what decoding gives. It fails closed: what
-//! is not stated, not readable or not understood is a finding, and every finding is collected.
-//! Files are checked on every core, the largest first, in constant memory.
+//! Packed digest and size of each artifact first, then what decoding gives. Where there is an
+//! attestation, it is held against the manifest, and against itself: the plan must follow from the pins
+//! that it carries, each step from the plan and the steps before it, what was delivered from the last.
+//! It fails closed: what is not stated, not readable or not understood is a finding, and every finding
+//! is collected. Files are checked on every core, the largest first, in constant memory, once.
 //!
-//! **Invariant**: nothing here runs a tool, writes a file or knows how an artifact was built.
+//! **Invariant**: nothing here runs a tool or writes a file.
 
+mod attested;
 mod claim;
+mod derived;
+mod dispute;
+mod files;
+mod kept;
+mod policy;
 mod problem;
 
+pub use dispute::Dispute;
+pub use policy::{Policy, PolicyError};
 pub use problem::{Finding, Problem};
 
 use std::fs;
@@ -17,22 +27,40 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use self::claim::Claim;
-use crate::artifact::decoding::{decode, identify};
+use crate::digest::Digest;
 use crate::error::{Class, Fault};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::manifest::{Manifest, ManifestError};
-use crate::parallel;
-use crate::pins::{Encoding, RelativePath};
+use crate::pins::Platform;
+use crate::provenance::{self, Attestation, AttestationError, PublicKey};
 
 /// The schema of reports.
 pub const SCHEMA: u32 = 1;
 
-/// What to verify besides what the manifest says.
+/// What to verify besides what stands there.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The directory that the artifacts' paths start from; the manifest's own when not given.
     pub root: Option<PathBuf>,
+    /// The manifest of an attestation, when it is not the one that it stands beside.
+    pub manifest: Option<PathBuf>,
+    /// Keys that must have signed the attestation.
+    pub keys: Vec<PublicKey>,
+    /// How many of them; all when not given.
+    pub threshold: Option<usize>,
+    /// What else is demanded of the attestation.
+    pub policy: Option<Policy>,
+    /// A journal that must be the attested one.
+    pub journal: Option<PathBuf>,
+    /// Accept artifacts in the manifest of which the attestation does not speak.
+    pub allow_unattested: bool,
+}
+
+impl Options {
+    /// Whether an attestation is needed.
+    fn need_attestation(&self) -> bool {
+        !self.keys.is_empty() || self.policy.is_some() || self.journal.is_some()
+    }
 }
 
 /// What was found.
@@ -40,22 +68,54 @@ pub struct Options {
 pub struct Report {
     /// Always 1 ([`SCHEMA`]).
     pub schema: u32,
-    /// The manifest.
-    pub manifest: PathBuf,
+    /// The manifest; none when only an attestation was there.
+    pub manifest: Option<PathBuf>,
     /// The directory that the artifacts' paths start from.
     pub root: PathBuf,
-    /// Every artifact that the manifest lists, in its order.
+    /// Every artifact that is listed, in order.
     pub artifacts: Vec<String>,
-    /// Everything that is wrong, in the manifest's order.
+    /// What the attestation says, where there is one.
+    pub attestation: Option<Attested>,
+    /// Everything that is wrong: of the files in the manifest's order, then of the attestation.
     pub findings: Vec<Finding>,
 }
 
-/// Why a manifest cannot be verified, or that what it says does not hold.
+/// What an attestation says, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Attested {
+    /// The attestation.
+    pub path: PathBuf,
+    /// The plan's digest.
+    pub plan: Digest,
+    /// The platform it was for.
+    pub platform: Platform,
+    /// Who built: the builder's id, and its versions.
+    pub builder: String,
+    /// Ids of the given keys that have signed it.
+    pub signed_by: Vec<String>,
+    /// Key ids, as the envelope says them, of signatures that nobody gave a key for.
+    pub unchecked: Vec<String>,
+    /// Artifacts of the manifest of which it does not speak.
+    pub unattested: Vec<String>,
+}
+
+/// Why something cannot be verified, or that what it says does not hold.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The manifest itself cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// The attestation itself cannot be used.
+    #[error(transparent)]
+    Attestation(#[from] AttestationError),
+    /// More keys are wanted than there are.
+    #[error("a threshold of {threshold} cannot be met by {keys} keys")]
+    Threshold {
+        /// How many must have signed.
+        threshold: usize,
+        /// How many different keys there are.
+        keys: usize,
+    },
     /// The directory of the artifacts cannot be used.
     #[error("cannot use {path}, in which the artifacts are expected")]
     Root {
@@ -73,10 +133,12 @@ pub enum VerifyError {
 }
 
 fn describe(report: &Report) -> String {
+    let attested = report.attestation.as_ref().map(|attested| &attested.path);
+    let path = report.manifest.as_ref().or(attested).unwrap_or(&report.root).display();
     match report.findings.as_slice() {
-        [only] => format!("{} does not hold: {only}", report.manifest.display()),
-        [first, rest @ ..] => format!("{} does not hold: {first}; and {} more", report.manifest.display(), rest.len()),
-        [] => format!("{} holds", report.manifest.display()),
+        [only] => format!("{path} does not hold: {only}"),
+        [first, rest @ ..] => format!("{path} does not hold: {first}; and {} more", rest.len()),
+        [] => format!("{path} holds"),
     }
 }
 
@@ -84,6 +146,10 @@ impl Fault for VerifyError {
     fn class(&self) -> Class {
         match self {
             Self::Manifest(error) => error.class(),
+            Self::Attestation(error) => error.class(),
+            Self::Threshold { .. } => Class::Usage,
+            // Another version may plan otherwise: that says nothing about the artifacts.
+            Self::Failed(report) if report.findings.iter().all(Finding::is_of_another_version) => Class::Inconclusive,
             Self::Root { .. } | Self::Failed(_) => Class::Artifact,
             Self::Interrupted(interrupted) => interrupted.class(),
         }
@@ -92,16 +158,12 @@ impl Fault for VerifyError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Manifest(error) => error.hint(),
-            Self::Root { .. } => Some("give the directory that holds the artifacts with --root".into()),
-            Self::Failed(report) => {
-                let missing = |finding: &Finding| matches!(finding.problem, Problem::Missing { .. });
-                Some(if report.findings.iter().all(missing) {
-                    "give the directory that holds the artifacts with --root".into()
-                } else {
-                    "do not deliver these files; build and package again, or restore them from where they were built"
-                        .into()
-                })
+            Self::Attestation(error) => error.hint(),
+            Self::Threshold { .. } => {
+                Some("give more keys with --key, each another one, or a lower --threshold".into())
             }
+            Self::Root { .. } => Some("give the directory that holds the artifacts with --root".into()),
+            Self::Failed(report) => Some(hint(report)),
             // Nothing can be resumed here.
             Self::Interrupted(_) => None,
         }
@@ -117,102 +179,80 @@ impl Fault for VerifyError {
     }
 }
 
-/// Checks every artifact that the manifest at `path` lists. A report with findings is an error
-/// ([`VerifyError::Failed`]), so that none can be lost.
+fn hint(report: &Report) -> String {
+    let all = |wanted: fn(&Problem) -> bool| report.findings.iter().all(|finding| wanted(&finding.problem));
+    let advice = if all(|problem| matches!(problem, Problem::Missing { .. })) {
+        "give the directory that holds the artifacts with --root"
+    } else if report.findings.iter().all(Finding::is_of_another_version) {
+        "verify with the version that built"
+    } else if all(|problem| matches!(problem, Problem::Attested(Dispute::Unattested))) {
+        "attest everything in one build, or accept artifacts of other builds with --allow-unattested"
+    } else if all(|problem| matches!(problem, Problem::Attested(Dispute::NotSigned | Dispute::Signature(_)))) {
+        "get the attestation as it was signed, or have it signed by whoever must: `rebuild-model sign`"
+    } else if all(|problem| matches!(problem, Problem::Attested(Dispute::Policy { .. }))) {
+        "do not deliver these files, or let whoever answers for the policy decide"
+    } else if all(|problem| matches!(problem, Problem::Attested(Dispute::NoAttestation { .. }))) {
+        "get the attestation that the build wrote beside its manifest"
+    } else {
+        "do not deliver these files; build and package again, or restore them from where they were built"
+    };
+    advice.into()
+}
+
+/// Checks what the file at `path`, a manifest or an attestation, speaks of. A report with findings is an
+/// error ([`VerifyError::Failed`]), so that none can be lost.
 pub fn verify(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Report, VerifyError> {
+    if let Some(threshold) = options.threshold.filter(|threshold| *threshold > options.keys.len()) {
+        return Err(VerifyError::Threshold { threshold, keys: options.keys.len() });
+    }
     let report = inspect(path, options, interrupt)?;
     if report.findings.is_empty() { Ok(report) } else { Err(VerifyError::Failed(report)) }
 }
 
 fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Report, VerifyError> {
-    let manifest = Manifest::read(path)?;
-    let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let root = options.root.as_deref().unwrap_or(beside);
-    let failed = |source| VerifyError::Root { path: root.to_owned(), source };
-    let real = fs::canonicalize(root).map_err(failed)?;
-    if !real.is_dir() {
-        return Err(failed(io::ErrorKind::NotADirectory.into()));
+    let (manifest_path, attestation) = find(path, options)?;
+    let stated = attestation.as_ref().map(|attestation| provenance::entries(&attestation.statement().subject));
+    let manifest = match &manifest_path {
+        Some(path) => Manifest::read(path)?,
+        // Without a manifest the subjects stand for it.
+        None => {
+            Manifest::parse(path, Manifest::fresh(&stated.clone().and_then(Result::ok).unwrap_or_default()).into())?
+        }
+    };
+    let beside = manifest_path.as_deref().unwrap_or(path).parent();
+    let beside = beside.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let root = options.root.clone().unwrap_or_else(|| beside.to_owned());
+    let (artifacts, mut findings) = files::inspect(&manifest, &root, interrupt)?;
+    let mut attested = None;
+    if let (Some(attestation), Some(stated)) = (&attestation, stated) {
+        let held = attested::hold(attestation, stated, manifest_path.as_deref().map(|_| &manifest), options);
+        findings.extend(held.findings);
+        attested = Some(held.attested);
+    } else if options.need_attestation() {
+        let path = provenance::beside(path).display().to_string();
+        findings.push(Finding::new(None, Problem::Attested(Dispute::NoAttestation { path })));
     }
-
-    let mut findings = Vec::new();
-    if !manifest.has_schema() {
-        findings.push(Finding::new(None, Problem::NoSchema));
-    }
-    let mut work: Vec<_> =
-        manifest.artifacts().enumerate().map(|(index, (name, text))| (index, name, Claim::read(name, text))).collect();
-    if work.is_empty() {
-        findings.push(Finding::new(None, Problem::NoArtifacts));
-    }
-    let artifacts = work.iter().map(|(_, name, _)| (*name).to_owned()).collect();
-    // The largest first: then no core is left alone with it at the end.
-    work.sort_by_key(|(index, _, (claim, _))| (std::cmp::Reverse(claim.cost()), *index));
-    let mut results = parallel::map(&work, |(index, name, (claim, problems))| {
-        let found = check(name, claim, root, &real, interrupt);
-        (*index, problems.iter().cloned().chain(found).map(|problem| Finding::new(Some(name), problem)).collect())
-    });
-    interrupt.check()?;
-    results.sort_by_key(|(index, _)| *index);
-    findings.extend(results.into_iter().flat_map(|(_, found): (usize, Vec<Finding>)| found));
-    Ok(Report { schema: SCHEMA, manifest: path.to_owned(), root: root.to_owned(), artifacts, findings })
+    Ok(Report { schema: SCHEMA, manifest: manifest_path, root, artifacts, attestation: attested, findings })
 }
 
-/// What is wrong with the file of one artifact.
-fn check(name: &str, claim: &Claim, root: &Path, real: &Path, interrupt: &Interrupt) -> Vec<Problem> {
-    let path = match locate(name, root, real) {
-        Ok(path) => path,
-        Err(problem) => return vec![problem],
-    };
-    let unreadable = |error: io::Error| vec![Problem::Unreadable { reason: error.to_string() }];
-    let size = match fs::metadata(&path) {
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        // Also because opening a pipe would wait for ever.
-        Ok(_) => return vec![Problem::NotAFile],
-        Err(error) => return unreadable(error),
-    };
-    let encoded = claim.encoding.filter(|encoding| *encoding != Encoding::Identity).zip(claim.unpacked);
-    let wrong_size = claim.packed.filter(|id| id.size != size);
-    let mut problems: Vec<_> =
-        wrong_size.map(|id| Problem::PackedSize { expected: id.size, found: size }).into_iter().collect();
-    let (packed, unpacked) = match encoded {
-        // A file of another size has another digest; only its content may still be right.
-        None if wrong_size.is_some() || claim.packed.is_none() => return problems,
-        None => match identify(&path, interrupt) {
-            Ok(found) => (found, None),
-            Err(error) => return unreadable(error),
-        },
-        Some((encoding, expected)) => match decode(&path, encoding, expected.size, io::sink(), interrupt) {
-            Ok(decoded) => (decoded.packed, Some((expected, decoded.unpacked))),
-            Err(error) => return unreadable(error),
-        },
-    };
-    if let Some(expected) = claim.packed.filter(|id| id.sha256 != packed.sha256) {
-        problems.push(Problem::PackedDigest { expected: expected.sha256, found: packed.sha256 });
+/// Manifest and attestation that belong to `path`, which is one of them.
+fn find(path: &Path, options: &Options) -> Result<(Option<PathBuf>, Option<Attestation>), VerifyError> {
+    if !is_attestation(path) {
+        let beside = provenance::beside(path);
+        let attestation = if fs::symlink_metadata(&beside).is_ok() { Some(Attestation::read(&beside)?) } else { None };
+        return Ok((Some(path.to_owned()), attestation));
     }
-    match unpacked {
-        None => {}
-        Some((_, Err(error))) => problems.push(Problem::Undecodable { reason: error.to_string() }),
-        Some((expected, Ok(found))) => {
-            if expected.size != found.size {
-                problems.push(Problem::UnpackedSize { expected: expected.size, found: found.size });
-            }
-            if expected.sha256 != found.sha256 {
-                problems.push(Problem::UnpackedDigest { expected: expected.sha256, found: found.sha256 });
-            }
-        }
-    }
-    problems
+    let attestation = Attestation::read(path)?;
+    let beside = provenance::manifest_of(path).filter(|manifest| fs::symlink_metadata(manifest).is_ok());
+    Ok((options.manifest.clone().or(beside), Some(attestation)))
 }
 
-/// The file that `name` means, which must lie below `real` after every link is followed.
-fn locate(name: &str, root: &Path, real: &Path) -> Result<PathBuf, Problem> {
-    let root = || root.display().to_string();
-    let relative: RelativePath = name.parse().map_err(|_| Problem::Escapes { root: root() })?;
-    match fs::canonicalize(real.join(relative.as_str())) {
-        Ok(path) if path.starts_with(real) => Ok(path),
-        Ok(_) => Err(Problem::Escapes { root: root() }),
-        Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
-            Err(Problem::Missing { root: root() })
-        }
-        Err(error) => Err(Problem::Unreadable { reason: error.to_string() }),
+/// By its name, or else by what it says it is. What cannot be told is taken for a manifest, whose reader
+/// says what is wrong with it.
+fn is_attestation(path: &Path) -> bool {
+    if provenance::manifest_of(path).is_some() {
+        return true;
     }
+    let says = |manifest: Manifest| manifest.has_member("_type") || manifest.has_member("payloadType");
+    Manifest::read(path).is_ok_and(says)
 }

@@ -109,7 +109,7 @@ fn what_is_packaged_is_published_and_verifies() {
     assert_eq!(fs::metadata(env.path("site/lib.wasm.gz")).unwrap().permissions().mode() & 0o444, 0o444);
 
     // The package verifies where it lies, too.
-    let options = Options { root: Some(files_of(&env.path("out"))) };
+    let options = Options { root: Some(files_of(&env.path("out"))), ..Options::default() };
     verify::verify(&manifest_of(&env.path("out")), &options, &Interrupt::default()).unwrap();
     let recorded = rebuild_model::exec::package::recorded(&env.path("out")).unwrap();
     assert_eq!(recorded, env.package_into("again").unwrap());

@@ -333,8 +333,10 @@ fn the_root_may_be_elsewhere() {
     site.verify().unwrap();
     fs::create_dir(site.path("config")).unwrap();
     fs::rename(site.path("manifest.json"), site.path("config/manifest.json")).unwrap();
-    let check =
-        |root: Option<PathBuf>| verify(&site.path("config/manifest.json"), &Options { root }, &Interrupt::default());
+    let check = |root: Option<PathBuf>| {
+        let options = Options { root, ..Options::default() };
+        verify(&site.path("config/manifest.json"), &options, &Interrupt::default())
+    };
     let error = check(None).unwrap_err();
     assert!(error.hint().unwrap().contains("--root"));
     assert_eq!(error.detail().unwrap().lines().count(), 3);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Prepared, Request, places};
+use super::{Prepared, Request, places, previous};
 use crate::clock;
 use crate::digest::{Digest, hash_file};
 use crate::error::{Class, Fault, Result};
@@ -31,6 +31,8 @@ pub(super) struct Built<'a> {
 pub(super) struct Delivered {
     pub manifest: PathBuf,
     pub attestation: PathBuf,
+    /// What the new libraries need otherwise than those that they replaced.
+    pub notes: Vec<String>,
     pub artifacts: Entries,
     pub changes: Vec<manifest::Change>,
 }
@@ -68,8 +70,8 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
     }
     let manifest = packages.last().map(|(_, spec)| places(spec, built.prepared, built.request).1).unwrap_or_default();
     let attestation = provenance::beside(&manifest);
-    let mut documents = documents(built, &artifacts, &attestation)?;
-    let mut changes = Vec::new();
+    let mut documents = documents(built, &artifacts, &manifest)?;
+    let (mut changes, mut notes) = (Vec::new(), Vec::new());
     for (index, (step, spec)) in packages.iter().enumerate() {
         let out = built.workspace.outputs(step);
         let entries = package::recorded(&out)?;
@@ -77,24 +79,40 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
         // One attestation speaks of all packages, and so goes with the last.
         let with = if index + 1 == packages.len() { std::mem::take(&mut documents) } else { Vec::new() };
         let files = package::files_of(&out);
+        notes.extend(previous::compare(&files, &entries, &destination, interrupt));
         let published = package::publish_with(&files, &entries, &with, &destination, &manifest, interrupt)?;
         changes.extend(published.changes);
     }
-    Ok(Delivered { manifest, attestation, artifacts, changes })
+    Ok(Delivered { manifest, attestation, notes, artifacts, changes })
 }
 
-fn documents(built: &Built<'_>, entries: &Entries, attestation: &Path) -> Result<Vec<Document>> {
+/// Attestation and bill of materials, as far as they do not stand there already.
+fn documents(built: &Built<'_>, entries: &Entries, manifest: &Path) -> Result<Vec<Document>> {
     let statement = state(built, entries)?;
-    if built.finished.ran.is_empty() && stands(attestation, &statement) {
-        return Ok(Vec::new());
+    let bill = Document { path: provenance::bill_beside(manifest), bytes: statement.bill_of_materials() };
+    let attestation = Document { path: provenance::beside(manifest), bytes: statement.to_bytes() };
+    let mut documents = vec![bill];
+    if !built.finished.ran.is_empty() || !stands(&attestation.path, &statement) {
+        documents.push(attestation);
     }
-    Ok(vec![Document { path: attestation.to_owned(), bytes: statement.to_bytes() }])
+    Ok(documents)
 }
 
 /// Whether the attestation at `path` says the same of an earlier run. When nothing ran in this one
 /// there is nothing new to attest, and the signatures under the old one should not be lost.
 fn stands(path: &Path, statement: &Statement) -> bool {
-    Attestation::read(path).is_ok_and(|old| old.statement().without_run() == statement.without_run())
+    Attestation::read(path).is_ok_and(|old| {
+        let mut old = old.statement().without_run();
+        // How a run would have worked that did nothing does not matter.
+        let (then, now) = (
+            &mut old.predicate.build_definition.internal_parameters,
+            &statement.predicate.build_definition.internal_parameters,
+        );
+        then.jobs = now.jobs;
+        then.isolation = now.isolation;
+        then.passed_through.clone_from(&now.passed_through);
+        old == statement.without_run()
+    })
 }
 
 fn state(built: &Built<'_>, entries: &Entries) -> Result<Statement> {

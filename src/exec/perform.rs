@@ -9,8 +9,10 @@ use super::StepError;
 use super::git::{self, GitContext, HostGit, Retries};
 use super::input::{Admitted, InputContext, Patience};
 use super::registry::{self, Programs};
-use super::{Perform, Performed, Place, collect, file, local, package, patch, symbols, unpack};
+use super::{Perform, Performed, Place, collect, file, gate, local, package, patch, symbols, unpack};
 use crate::error::Result;
+use crate::gate::Severity;
+use crate::host::Machine;
 use crate::interrupt::Interrupt;
 use crate::mirror::is_local;
 use crate::pins::RelativePath;
@@ -78,6 +80,7 @@ impl Perform for Performer<'_> {
                 write(&out.join("symbols.json"), format!("{report:#}\n").as_bytes())?;
                 report
             }
+            Action::Gate(gate) => self.gate(gate, place, log)?,
             Action::Package(package) => {
                 let source =
                     |(index, artifact): (usize, &step::ArtifactSpec)| Ok((index, place.resolve_path(&artifact.from)?));
@@ -145,6 +148,17 @@ impl Performer<'_> {
             .iter()
             .map(|file| json!({ "patch": file.patch, "path": file.path, "before": file.before, "after": file.after }));
         Ok(json!({ "files": files.collect::<Vec<_>>() }))
+    }
+
+    /// What the pins accept becomes a note, so that whoever builds reads it every time.
+    fn gate(&self, gate: &step::Gate, place: &Place<'_>, log: &StepLog) -> Result<serde_json::Value> {
+        let directories = [("the workspace", place.root()), ("the directory of the pins file", self.directory)];
+        let report = gate::judge(gate, place, &Machine::here(&directories), self.interrupt)?;
+        for finding in &report.findings {
+            let line = format!("{} [{}] {}", finding.artifact, finding.rule, finding.message);
+            if finding.severity == Severity::Accepted { log.note(line) } else { log.line(&line) }
+        }
+        Ok(json!({ "largest": report.largest, "findings": report.findings }))
     }
 
     fn run(&self, run: &step::Run, step: &Step, place: &Place<'_>, log: &StepLog) -> Result<Performed> {

@@ -36,6 +36,11 @@ impl<'a> Place<'a> {
         self.workspace.making(&self.step.id)
     }
 
+    /// The workspace's directory.
+    pub fn root(&self) -> &Path {
+        self.workspace.root()
+    }
+
     /// Its scratch directory.
     pub fn scratch(&self) -> PathBuf {
         self.workspace.scratch(&self.step.id).join("tmp")

@@ -64,7 +64,12 @@ pub fn materials(plan: &Plan) -> Vec<Material> {
                     );
                 }
             }
-            Action::Unpack(_) | Action::Collect(_) | Action::Run(_) | Action::CheckSymbols(_) | Action::Package(_) => {}
+            Action::Unpack(_)
+            | Action::Collect(_)
+            | Action::Run(_)
+            | Action::CheckSymbols(_)
+            | Action::Gate(_)
+            | Action::Package(_) => {}
         }
     }
     for (name, tool) in &plan.tools {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Plan, materials};
-use crate::step::{Action, Step, Template};
+use crate::step::{Action, Gate, Step, Template};
 
 /// The plan as text. `reason` says for each step why it would run, or that it would not.
 ///
@@ -99,6 +99,7 @@ fn render_action(text: &mut String, action: &Action) {
         Action::CheckSymbols(check) => {
             let _ = writeln!(text, "     check   {} exports {}", check.library, check.exports.join(" "));
         }
+        Action::Gate(gate) => render_gate(text, gate),
         Action::Package(package) => {
             for artifact in &package.artifacts {
                 let encoding = artifact.encoding.name();
@@ -117,6 +118,35 @@ fn render_action(text: &mut String, action: &Action) {
         }
         // What these do is wholly said by the list of inputs.
         Action::FetchGit(_) | Action::FetchFile(_) | Action::FetchPackage(_) | Action::FetchWheels(_) => {}
+    }
+}
+
+fn render_gate(text: &mut String, gate: &Gate) {
+    for library in &gate.libraries {
+        let _ = writeln!(text, "     judge   {} as {}", library.library, library.path);
+        let settings = library.settings.iter().map(|(key, value)| format!("{key}={value}"));
+        let quantization = library.quantization.iter().map(|name| format!("quantization={name}"));
+        let expected = settings.chain(quantization).collect::<Vec<_>>().join(" ");
+        let lines = [
+            ("expect", Some(expected)),
+            ("keep", library.config.as_ref().map(|config| format!("the settings in {config}"))),
+            ("weights", library.tensor_cache.as_ref().map(ToString::to_string)),
+        ];
+        for (word, line) in lines {
+            if let Some(line) = line.filter(|line| !line.is_empty()) {
+                let _ = writeln!(text, "             {word:<7} {line}");
+            }
+        }
+    }
+    if let Some(module) = &gate.browser_module {
+        let _ = writeln!(text, "     against {module}");
+    }
+    for file in &gate.files {
+        let _ = writeln!(text, "     search  {} for names of this machine", file.from);
+    }
+    if !gate.accept.is_empty() {
+        let rules = gate.accept.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(" ");
+        let _ = writeln!(text, "     accept  breaks of {rules}");
     }
 }
 

@@ -56,6 +56,7 @@ impl Inputs<'_> {
                 | Action::Collect(_)
                 | Action::Run(_)
                 | Action::CheckSymbols(_)
+                | Action::Gate(_)
                 | Action::Package(_) => {}
             }
         }
@@ -202,11 +203,15 @@ fn package(fetch: &FetchPackage, report: &Value) -> ResourceDescriptor {
 fn add_wheels(found: &mut Vec<ResourceDescriptor>, report: &Value) {
     for wheel in report["files"].as_array().into_iter().flatten() {
         let Some(file) = wheel["file"].as_str() else { continue };
-        let mut parts = file.split('-');
-        let uri = parts.next().zip(parts.next()).map(|(name, version)| pypi_url(name, version));
-        let descriptor = ResourceDescriptor { uri, ..ResourceDescriptor::named(file) };
+        let descriptor = ResourceDescriptor { uri: wheel_url(file), ..ResourceDescriptor::named(file) };
         found.push(fetched(descriptor.note("kind", "wheel"), wheel, None));
     }
+}
+
+/// The package url of the wheel called `file`, whose name begins with that of its package and a version.
+pub fn wheel_url(file: &str) -> Option<String> {
+    let mut parts = file.split('-');
+    parts.next().zip(parts.next()).map(|(name, version)| pypi_url(name, version))
 }
 
 /// A package url (ECMA-427). `PyPI`'s names are lower case, and have a hyphen for every underscore.

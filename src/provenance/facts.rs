@@ -9,13 +9,16 @@ use super::statement::{
     BuildDefinition, Builder, ExternalParameters, InternalParameters, Metadata, Provenance, RunDetails, Statement,
 };
 use super::step_record::StepRecord;
-use super::{BUILD_TYPE, BUILDER_ID, PREDICATE_TYPE, STATEMENT_TYPE, subjects};
+use super::{BUILD_TYPE, BUILDER_ID, PREDICATE_TYPE, STATEMENT_TYPE, sbom, subjects};
 use crate::digest::Digest;
 use crate::journal::{Record, RunRecord, ToolRecord};
 use crate::manifest::Entries;
 use crate::pins::Name;
 use crate::plan::Plan;
 use crate::step::StepId;
+
+/// The annotation `kind` of the byproduct that is the bill of materials.
+pub(super) const BILL: &str = "sbom";
 
 /// What a finished build knows of itself.
 #[derive(Debug, Clone, Copy)]
@@ -54,37 +57,31 @@ pub fn statement(facts: &Facts<'_>) -> Statement {
     let started = starts.min().cloned().unwrap_or_default();
     let invocation = Digest::of_value(&(facts.plan.digest(), &facts.run.started, facts.journal));
     let (program, version) = facts.run.builder.split_once(' ').unwrap_or((&facts.run.builder, ""));
+    let subject = subjects(facts.entries);
+    let build_definition = BuildDefinition {
+        build_type: BUILD_TYPE.into(),
+        external_parameters: ExternalParameters { pins: named_pins, record_unknown: facts.record_unknown },
+        internal_parameters: InternalParameters {
+            recipe: facts.plan.recipe.clone(),
+            platform: facts.plan.platform.clone(),
+            plan: facts.plan.digest(),
+            jobs: facts.run.jobs,
+            isolation: facts.run.isolation,
+            passed_through: facts.run.passed_through.clone(),
+        },
+        resolved_dependencies: dependencies(facts),
+    };
+    let builder =
+        Builder { id: BUILDER_ID.into(), version: BTreeMap::from([(program.to_owned(), version.to_owned())]) };
+    let bill = Digest::of(&sbom::bill(&subject, &build_definition, &builder));
+    let metadata =
+        Metadata { invocation_id: invocation.to_string(), started_on: started, finished_on: facts.finished.to_owned() };
+    let run_details = RunDetails { builder, metadata, byproducts: byproducts(facts, bill) };
     Statement {
         kind: STATEMENT_TYPE.into(),
-        subject: subjects(facts.entries),
+        subject,
         predicate_type: PREDICATE_TYPE.into(),
-        predicate: Provenance {
-            build_definition: BuildDefinition {
-                build_type: BUILD_TYPE.into(),
-                external_parameters: ExternalParameters { pins: named_pins, record_unknown: facts.record_unknown },
-                internal_parameters: InternalParameters {
-                    recipe: facts.plan.recipe.clone(),
-                    platform: facts.plan.platform.clone(),
-                    plan: facts.plan.digest(),
-                    jobs: facts.run.jobs,
-                    isolation: facts.run.isolation,
-                    passed_through: facts.run.passed_through.clone(),
-                },
-                resolved_dependencies: dependencies(facts),
-            },
-            run_details: RunDetails {
-                builder: Builder {
-                    id: BUILDER_ID.into(),
-                    version: BTreeMap::from([(program.to_owned(), version.to_owned())]),
-                },
-                metadata: Metadata {
-                    invocation_id: invocation.to_string(),
-                    started_on: started,
-                    finished_on: facts.finished.to_owned(),
-                },
-                byproducts: byproducts(facts),
-            },
-        },
+        predicate: Provenance { build_definition, run_details },
     }
 }
 
@@ -99,7 +96,7 @@ fn dependencies(facts: &Facts<'_>) -> Vec<ResourceDescriptor> {
     found
 }
 
-fn byproducts(facts: &Facts<'_>) -> Vec<ResourceDescriptor> {
+fn byproducts(facts: &Facts<'_>, bill: Digest) -> Vec<ResourceDescriptor> {
     let described = |name: &str, kind: &str, media: &str, digest| {
         let descriptor = ResourceDescriptor { media_type: Some(media.into()), ..ResourceDescriptor::named(name) };
         descriptor.sha256(digest).note("kind", kind)
@@ -107,6 +104,7 @@ fn byproducts(facts: &Facts<'_>) -> Vec<ResourceDescriptor> {
     let mut found = vec![
         // Of the plan's canonical JSON, which is what people quote to each other.
         described("plan", "plan", "application/json", facts.plan.digest()),
+        described("bill of materials", BILL, "application/vnd.cyclonedx+json", bill),
         described("journal.jsonl", "journal", "application/jsonl", facts.journal),
     ];
     for step in &facts.plan.steps {

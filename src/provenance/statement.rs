@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::descriptor::ResourceDescriptor;
+use super::facts::BILL;
+use super::sbom;
 use crate::digest::Digest;
 use crate::pins::{Name, Platform};
 
@@ -83,7 +85,7 @@ pub struct RunDetails {
     pub builder: Builder,
     /// Which run.
     pub metadata: Metadata,
-    /// Plan, journal, logs, and a record of every step.
+    /// Plan, bill of materials, journal, logs, and a record of every step.
     pub byproducts: Vec<ResourceDescriptor>,
 }
 
@@ -117,6 +119,18 @@ impl Statement {
         let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes
+    }
+
+    /// The bill of materials that follows from it: `CycloneDX` 1.6 as JSON.
+    pub fn bill_of_materials(&self) -> Vec<u8> {
+        let predicate = &self.predicate;
+        sbom::bill(&self.subject, &predicate.build_definition, &predicate.run_details.builder)
+    }
+
+    /// The digest of the bill of materials that it states.
+    pub fn bill_digest(&self) -> Option<Digest> {
+        let byproducts = &self.predicate.run_details.byproducts;
+        byproducts.iter().find(|byproduct| byproduct.kind() == BILL)?.sha256_of()
     }
 
     /// Without what speaks of one run only: times, the invocation's id, and the digests of journal and

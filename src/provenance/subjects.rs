@@ -72,8 +72,8 @@ pub fn entries(stated: &[ResourceDescriptor]) -> Result<Entries, NotASubject> {
         let id = |subject: &ResourceDescriptor| {
             subject.file_id().ok_or_else(|| refused(subject, "it lacks a sha256 or a size"))
         };
-        let encoding = serde_json::from_value(subject.annotation("encoding").into());
-        let encoding = encoding.map_err(|_| refused(subject, "its encoding is not known"))?;
+        let encoding = serde_json::from_value(subject.annotation("encoding").into())
+            .map_err(|_| refused(subject, "its encoding is not known"))?;
         let content = match unpacked.get(artifact) {
             Some(content) => content,
             None if encoding == Encoding::Identity => subject,

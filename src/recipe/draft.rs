@@ -1,7 +1,9 @@
 //! What recipes are written with: steps for each kind of pin, and a short way to write a command step.
 
+mod deliver;
 mod run;
 
+pub(super) use deliver::{Delivery, LibraryDraft};
 pub(super) use run::RunDraft;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +12,8 @@ use super::AnyPins;
 use crate::pins::{GitSource, Name, PackageFile, PackageSource, Platform, RelativePath, Submodule, ToolPin};
 use crate::plan::{Plan, PlanError, PlannedTool, ProvidedTool, first_part};
 use crate::step::{
-    Action, ArtifactSpec, CheckSymbols, Checkout, Collect, Copy, Cost, FetchFile, FetchGit, FetchPackage, FetchWheels,
-    FileOrigin, OutputRef, Package, Patch, PatchFile, Reference, Step, SubmoduleCheckout, Take, Template, Unpack,
+    Action, CheckSymbols, Checkout, Collect, Copy, Cost, FetchFile, FetchGit, FetchPackage, FetchWheels, FileOrigin,
+    OutputRef, Patch, PatchFile, Reference, Step, SubmoduleCheckout, Take, Template, Unpack,
 };
 
 /// Steps in the making.
@@ -262,35 +264,6 @@ impl<'a> Draft<'a> {
             &["symbols.json"],
             false,
             SMALL,
-        )
-    }
-
-    /// The step that delivers: (from, path, role, whether it is compressed).
-    pub(super) fn deliver(&mut self, artifacts: &[(&str, String, &str, bool)]) -> Result<()> {
-        let packaging = &self.pins.packaging;
-        let mut list = Vec::new();
-        for (from, path, role, compressed) in artifacts {
-            list.push(ArtifactSpec {
-                from: self.template(from)?,
-                path: self.path(path)?,
-                role: (*role).to_owned(),
-                encoding: if *compressed { packaging.encoding } else { crate::pins::Encoding::Identity },
-            });
-        }
-        let package = Package {
-            artifacts: list,
-            level: packaging.level,
-            size_limit: packaging.size_limit,
-            destination: packaging.destination.clone(),
-            manifest: packaging.manifest.clone(),
-        };
-        self.add(
-            "package",
-            "encode the artifacts and check their sizes",
-            Action::Package(package),
-            &["package"],
-            false,
-            cost(2, 64, 64),
         )
     }
 

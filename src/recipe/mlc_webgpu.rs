@@ -13,7 +13,7 @@ use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::{Draft, cost};
+use super::draft::{Delivery, Draft, LibraryDraft, cost};
 use super::parts::{self, PYTHON};
 use crate::pins::{Name, RelativePath};
 use crate::plan::PlanError;
@@ -134,19 +134,31 @@ pub(super) fn add_steps(draft: &mut Draft<'_>, parameters: &Parameters) -> Resul
         compiler.compile(draft, &parameters.runtime, name, model, &config, &objects)?;
     }
     runtime::add_browser_module(draft, &parameters.adapter, tvm, &objects)?;
-    let mut artifacts = vec![("${step:browser/tvmjs.cjs}".to_owned(), "tvmjs.cjs".to_owned(), "browser-module", true)];
+    let mut deliveries = vec![Delivery::browser_module("${step:browser/tvmjs.cjs}", "tvmjs.cjs")];
     for (name, model) in &parameters.models {
         let library = model.library.as_str();
         let from = format!("${{step:link-{name}/{}}}", file_name(library));
-        artifacts.push((from, library.to_owned(), "model-library", true));
+        deliveries.push(Delivery::library(from, library.to_owned(), gated(name, model)));
     }
     if let Some(web_llm) = &parameters.web_llm {
         add_engine(draft, web_llm.as_str())?;
-        artifacts.push(("${step:engine/web-llm.js}".to_owned(), "web-llm.js".to_owned(), "engine", true));
+        deliveries.push(Delivery::compressed("${step:engine/web-llm.js}", "web-llm.js", "engine"));
     }
-    let artifacts: Vec<_> =
-        artifacts.iter().map(|(from, to, role, packed)| (from.as_str(), to.clone(), *role, *packed)).collect();
-    draft.deliver(&artifacts)
+    draft.deliver(&deliveries)
+}
+
+/// What a model's library must say of itself: what was asked for, and for the rest what its
+/// configuration says.
+fn gated(name: &Name, model: &Model) -> LibraryDraft {
+    let mut settings: BTreeMap<Name, u64> =
+        model.settings.iter().map(|(key, number)| (key.clone(), u64::from(*number))).collect();
+    settings.insert(Name::constant("max_batch_size"), u64::from(model.max_batch_size.get()));
+    LibraryDraft {
+        settings,
+        quantization: Some(model.quantization.clone()),
+        config: Some(format!("${{step:config-{name}/mlc-chat-config.json}}")),
+        tensor_cache: None,
+    }
 }
 
 /// The last part of a path in the destination.

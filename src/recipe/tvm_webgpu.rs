@@ -8,7 +8,7 @@ use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::{Draft, cost};
+use super::draft::{Delivery, Draft, LibraryDraft, cost};
 use super::parts::{self, PYTHON, RUNTIME_DIRECTORIES, Unit};
 use crate::pins::Name;
 use crate::plan::PlanError;
@@ -36,7 +36,7 @@ pub(super) fn add_steps(draft: &mut Draft<'_>, parameters: &Parameters) -> Resul
     parts::emscripten(draft)?;
     parts::runtime_objects(draft, &UNITS)?;
     add_compilation(draft, parameters)?;
-    add_results(draft, model)
+    add_results(draft, parameters)
 }
 
 fn add_sources(draft: &mut Draft<'_>, model: &str) -> Result<(), PlanError> {
@@ -120,7 +120,8 @@ fn add_compilation(draft: &mut Draft<'_>, parameters: &Parameters) -> Result<(),
         .makes(&["weights"], cost(1, 256, 2))
 }
 
-fn add_results(draft: &mut Draft<'_>, model: &str) -> Result<(), PlanError> {
+fn add_results(draft: &mut Draft<'_>, parameters: &Parameters) -> Result<(), PlanError> {
+    let model = parameters.model.as_str();
     let library = format!("{model}-webgpu.wasm");
     let imports = format!("${{step:{model}/tree/3rdparty/overlay/link/imports.js}}");
     let objects = [
@@ -134,9 +135,14 @@ fn add_results(draft: &mut Draft<'_>, model: &str) -> Result<(), PlanError> {
     ];
     parts::link(draft, "link", &library, &imports, &objects)?;
     parts::browser_module(draft, "${step:patched/tree}/tvm/web")?;
+    let gated = LibraryDraft {
+        settings: [(Name::constant("max_batch_size"), u64::from(parameters.max_batch_size.get()))].into(),
+        tensor_cache: Some("${step:weights/weights}/tensor-cache.json".to_owned()),
+        ..LibraryDraft::default()
+    };
     draft.deliver(&[
-        (&format!("${{step:link/{library}}}"), library.clone(), "model-library", true),
-        ("${step:browser/tvmjs.cjs}", "tvmjs.cjs".to_owned(), "browser-module", true),
-        ("${step:weights/weights}", "weights".to_owned(), "weights", false),
+        Delivery::library(format!("${{step:link/{library}}}"), library, gated),
+        Delivery::browser_module("${step:browser/tvmjs.cjs}", "tvmjs.cjs"),
+        Delivery::uncompressed("${step:weights/weights}", "weights", "weights"),
     ])
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Template;
+use super::{Gate, Template};
 use crate::digest::Digest;
 use crate::pins::{Commit, Encoding, Images, Name, Recorded, Registry, RelativePath, WheelPin};
 
@@ -31,6 +31,8 @@ pub enum Action {
     Run(Run),
     /// Looks for exported symbols in a native library.
     CheckSymbols(CheckSymbols),
+    /// Judges artifacts before they are packaged.
+    Gate(Gate),
     /// Encodes artifacts, checks their sizes and writes them with the manifest to their destination.
     Package(Package),
 }
@@ -255,6 +257,7 @@ impl Action {
             Self::Patch(_) => "patch",
             Self::Run(_) => "run",
             Self::CheckSymbols(_) => "check-symbols",
+            Self::Gate(_) => "gate",
             Self::Package(_) => "package",
         }
     }
@@ -268,6 +271,7 @@ impl Action {
             Self::Patch(patch) => vec![&patch.tree],
             Self::Run(run) => run.commands.iter().flatten().chain([&run.directory]).collect(),
             Self::CheckSymbols(check) => vec![&check.library],
+            Self::Gate(gate) => gate.templates(),
             Self::Package(package) => package.artifacts.iter().map(|artifact| &artifact.from).collect(),
         }
     }
@@ -299,7 +303,12 @@ impl Action {
             }
             Self::FetchGit(fetch) => fetch.checkout.unrecorded(""),
             Self::Patch(patch) => patch.patches.iter().flat_map(PatchFile::unrecorded).collect(),
-            Self::Unpack(_) | Self::Collect(_) | Self::Run(_) | Self::CheckSymbols(_) | Self::Package(_) => Vec::new(),
+            Self::Unpack(_)
+            | Self::Collect(_)
+            | Self::Run(_)
+            | Self::CheckSymbols(_)
+            | Self::Gate(_)
+            | Self::Package(_) => Vec::new(),
         }
     }
 }

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use crate::artifact::encoding::FileId;
 use crate::build::BuildReport;
 use crate::error::Error;
+use crate::gate::{Finding, Severity};
 use crate::pins::Encoding;
 use crate::printable::{cut, escape_text};
+use crate::verify::Report;
 
 /// The most characters of a line of an error.
 const LONGEST_LINE: usize = 400;
@@ -55,12 +57,13 @@ pub fn render_error_json(error: &Error) -> Value {
 /// What a build did, as a person reads it.
 pub fn render_build(report: &BuildReport) -> String {
     let mut text = format!(
-        "{} steps ran, {} stood from an earlier run\nplan      {}\nworkspace {}\nmanifest  {}\n",
+        "{} steps ran, {} stood from an earlier run\nplan      {}\nworkspace {}\nmanifest  {}\nattested  {}\n",
         report.ran.len(),
         report.fresh.len(),
         report.plan,
         report.workspace.display(),
         report.manifest.display(),
+        report.attestation.display(),
     );
     for (step, notes) in &report.notes {
         for note in notes {
@@ -90,6 +93,49 @@ pub fn render_build(report: &BuildReport) -> String {
         }
     }
     // Names of files and notes of tools stand in it.
+    escape_text(&text)
+}
+
+/// What the gates found, as a person reads it.
+pub fn render_findings(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let severity = match finding.severity {
+            Severity::Error => "error",
+            Severity::Accepted => "accepted",
+            Severity::Note => "note",
+        };
+        let _ = writeln!(text, "{severity}: {} [{}] {}", finding.artifact, finding.rule, finding.message);
+        if let Some(hint) = &finding.hint {
+            let _ = writeln!(text, "  {hint}");
+        }
+    }
+    escape_text(&text)
+}
+
+/// What was verified, as a person reads it.
+pub fn render_verified(report: &Report) -> String {
+    let count = report.artifacts.len();
+    let manifest = report.manifest.as_ref().map(|path| path.display().to_string());
+    let Some(attested) = &report.attestation else {
+        return escape_text(&format!("{count} artifacts are what {} says", manifest.unwrap_or_default()));
+    };
+    let by = [manifest, Some(attested.path.display().to_string())].into_iter().flatten().collect::<Vec<_>>();
+    let say = if by.len() == 1 { "says" } else { "say" };
+    let mut text = format!("{count} artifacts are what {} {say}\n", by.join(" and "));
+    let _ = writeln!(text, "plan      {}\nbuilder   {}", attested.plan, attested.builder);
+    for key in &attested.signed_by {
+        let _ = writeln!(text, "signed by {key}");
+    }
+    for key in &attested.unchecked {
+        let _ = writeln!(text, "signed by {} (not checked: no key was given for it)", cut(key, 100));
+    }
+    if attested.signed_by.is_empty() && attested.unchecked.is_empty() {
+        text.push_str("signed by nobody\n");
+    }
+    for artifact in &attested.unattested {
+        let _ = writeln!(text, "not attested: {artifact}");
+    }
     escape_text(&text)
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::dispute::Dispute;
 use crate::digest::Digest;
 use crate::printable::escape_name;
 
@@ -20,6 +21,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Whether it may come from nothing but another version of this program having built.
+    pub(super) fn is_of_another_version(&self) -> bool {
+        matches!(&self.problem, Problem::Attested(Dispute::PlanDiffers { by: Some(_), .. }))
+    }
+
     pub(super) fn new(artifact: Option<&str>, problem: Problem) -> Self {
         let message = problem.to_string();
         Self { artifact: artifact.map(str::to_owned), problem, message }
@@ -147,4 +153,8 @@ pub enum Problem {
         /// As found.
         found: Digest,
     },
+    /// Something that the attestation says.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Attested(#[from] Dispute),
 }

@@ -21,7 +21,12 @@ fn a_build_delivers_what_its_manifest_says() {
         ["decoder-webgpu.wasm.gz", "tvmjs.cjs.gz", "weights/params_shard_0.bin", "weights/tensor-cache.json"]
     );
     let verified = env.run(&["verify", "dist/manifest.json"]).code(0);
-    assert_snapshot!(verified.stdout, @"4 artifacts are what dist/manifest.json says");
+    assert_snapshot!(verified.stdout, @r#"
+    4 artifacts are what dist/manifest.json and dist/manifest.intoto.json say
+    plan      <sha256>
+    builder   urn:x-rebuild-model:builder:local (rebuild-model 0.1.0)
+    signed by nobody
+    "#);
     env.write("site/dist/weights/params_shard_0.bin", "0123456788\n");
     let flipped = env.run(&["verify", "dist/manifest.json"]).code(8);
     assert_snapshot!(flipped.stderr, @r#"
@@ -140,12 +145,12 @@ fn an_artifact_over_the_limit_is_refused_and_nothing_is_delivered() {
     env.edit("site/pins.toml", "[packaging]\n", "[packaging]\nsize_limit = 10\n");
     let failed = env.build(&[]).code(8);
     assert_snapshot!(failed.stderr, @r#"
-    error: step package: 3 files are larger than the limit of 10 bytes a file: decoder-webgpu.wasm.gz (87 bytes), tvmjs.cjs.gz (40 bytes), weights/params_shard_0.bin (11 bytes)
+    error: step package: 4 files are larger than the limit of 10 bytes a file: decoder-webgpu.wasm.gz (653 bytes), tvmjs.cjs.gz (40 bytes), weights/tensor-cache.json (16 bytes), …
       | largest files, in bytes:
-      |             87  decoder-webgpu.wasm.gz
+      |            653  decoder-webgpu.wasm.gz
       |             40  tvmjs.cjs.gz
+      |             16  weights/tensor-cache.json
       |             11  weights/params_shard_0.bin
-      |              3  weights/tensor-cache.json
     hint: build smaller parts (fewer bytes a weight shard), encode with `br` or at a higher level, or raise `size_limit` under [packaging] if the host takes such files
     "#);
     assert!(!env.path("site/dist").exists());

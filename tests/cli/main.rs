@@ -6,6 +6,7 @@ mod comparing;
 mod env;
 mod explaining;
 mod fetching;
+mod gating;
 mod locking;
 mod mini;
 mod planning;
@@ -15,6 +16,8 @@ mod replaying;
 #[allow(dead_code, reason = "the tests of git sources use the rest")]
 mod repositories;
 mod resuming;
+#[path = "../support/small_library.rs"]
+mod small_library;
 mod stubborn;
 mod terminal;
 mod tools;

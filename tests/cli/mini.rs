@@ -9,6 +9,7 @@ use zip::write::SimpleFileOptions;
 
 use crate::env::TestEnv;
 use crate::repositories::{Item, commit_items, file, tree};
+use crate::small_library::{METADATA, SmallLibrary};
 
 /// A pack source's content enters the library, so that a change of input changes the output.
 const TVM: [(&str, &str); 9] = [
@@ -65,7 +66,20 @@ while [ $# -gt 0 ]; do
   case "$1" in -o) out=$2; shift;; --js-library) shift;; -x) shift;; -*) ;; *) inputs="$inputs $1";; esac
   shift
 done
-cat $inputs > "$out""#;
+cat $inputs > "$out"
+case "$out" in *.wasm)
+  # A library, with what it is made from in a section of its own.
+  byte() { printf "\\$(printf %03o $1)"; }
+  size=$(($(wc -c < "$out") + 7))
+  {
+    cat "${0%/bin/*}/vendor/library.wasm"
+    printf '\000'
+    byte $((size & 127 | 128)); byte $((size >> 7 & 127 | 128)); byte $((size >> 14 & 127))
+    printf '\006inputs'
+    cat "$out"
+  } > "$out.whole"
+  mv "$out.whole" "$out";;
+esac"#;
 
 const CXX: &str = r#"case "$1" in --version) echo 'c++ (GCC) 12.2.0'; exit;; esac
 # work
@@ -83,7 +97,7 @@ module=$2
 while [ $# -gt 0 ]; do case "$1" in --out) out=$2;; esac; shift; done
 case "$module" in
   *.compile) for name in devc.o lib0.o metadata.json; do echo "$name" > "$out/$name"; done;;
-  *.weights) mkdir "$out"; echo 0123456789 > "$out/params_shard_0.bin"; echo '{}' > "$out/tensor-cache.json";;
+  *.weights) mkdir "$out"; echo 0123456789 > "$out/params_shard_0.bin"; echo '{"records": []}' > "$out/tensor-cache.json";;
 esac
 END
   chmod +x "$out/bin/python";;
@@ -108,6 +122,7 @@ pub fn mini() -> TestEnv {
     env.write("vendor/apache_tvm_ffi-1.0-py3-none-any.whl", &ffi);
     env.write("vendor/linux-x64-1.0.0.tgz", &esbuild);
     env.write("vendor/one-1.0-py3-none-any.whl", &one);
+    env.write("vendor/library.wasm", library().bytes());
     env.write("site/requirements.txt", &requirements);
     env.write("site/patches/two.patch", PATCH);
     let digest = |bytes: &[u8]| Digest::of(bytes).to_string();
@@ -126,6 +141,13 @@ pub fn mini() -> TestEnv {
         .replace("REQUIREMENTS_SHA", &digest(requirements.as_bytes()));
     env.write("site/pins.toml", pins);
     env
+}
+
+/// The library that the stand-in of emcc links: of a model without parameters, in need of nothing.
+pub fn library() -> SmallLibrary {
+    let params = METADATA.find("\"params\"").unwrap()..METADATA.find(", \"memory_usage\"").unwrap();
+    let metadata = METADATA.replace(&METADATA[params], "\"params\": []");
+    SmallLibrary { metadata: vec![metadata], imports: Vec::new(), ..SmallLibrary::default() }
 }
 
 const PINS: &str = r#"# The miniature.

@@ -46,7 +46,7 @@ fn a_plan_shows_every_input_and_every_command() {
          $ ${step:python/venv}/bin/python -m decoder.compile --config config.json --max-batch-size 1 --out ${out}
          about   4 CPU s, 512 MiB of memory, 1 MiB on disk
     "#);
-    assert!(shown.contains("estimates: 23 steps"), "{shown}");
+    assert!(shown.contains("estimates: 24 steps"), "{shown}");
     assert!(shown.contains("runs: no record of an earlier run"));
 }
 
@@ -111,7 +111,8 @@ fn a_difference_of_pins_is_shown_as_a_difference_of_steps() {
     step fetch-esbuild: other action
     step esbuild: runs again because of fetch-esbuild
     step browser: runs again because of esbuild
-    step package: runs again because of browser, link
+    step gates: other action
+    step package: runs again because of browser, gates, link
     "#);
     let json = env.run(&["build", "-n", "--diff", "old.toml", "--format", "json"]).code(0).json();
     assert_eq!(json[0]["change"], "material");
@@ -132,5 +133,5 @@ fn a_dry_run_of_a_resume_says_which_steps_stand() {
     let shown = env.run(&["build", "--dry-run", "--resume", "--format", "json"]).code(0).json();
     assert_eq!(shown["reasons"]["objects-vm"], "runs: output vm_pack.o was changed");
     assert_eq!(shown["reasons"]["link"], "runs unless objects-vm gives the same again");
-    assert_eq!(shown["reasons"].as_object().unwrap().len(), 3);
+    assert_eq!(shown["reasons"].as_object().unwrap().len(), 4);
 }

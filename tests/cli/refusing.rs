@@ -266,7 +266,7 @@ fn what_is_not_recorded_stops_a_build() {
     assert!(!env.path("site/.rebuild").exists());
     let checked = env.run(&["pins", "check"]).code(0);
     assert_snapshot!(checked.stdout, @r#"
-    pins.toml is valid: recipe tvm-webgpu, 23 steps, plan <sha256>
+    pins.toml is valid: recipe tvm-webgpu, 24 steps, plan <sha256>
     not recorded: patched (patches/two.patch)
     "#);
     env.build(&["--record-unknown"]).code(0);

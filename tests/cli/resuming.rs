@@ -191,9 +191,9 @@ fn a_tool_that_changed_runs_its_steps_again() {
 fn other_pins_run_only_what_they_change() {
     let env = mini();
     env.build(&[]).code(0);
-    env.edit("site/pins.toml", "max_batch_size = 1", "max_batch_size = 2");
+    env.edit("site/pins.toml", "ffi_version = \"1.0.0\"", "ffi_version = \"1.0.1\"");
     let resumed = env.build(&["--resume", "--format", "json"]).code(0).json();
-    assert_eq!(resumed["ran"], serde_json::json!(["compile"]));
+    assert_eq!(resumed["ran"], serde_json::json!(["ffi-native"]));
     env.edit("site/pins.toml", "[packaging]\n", "[packaging]\nlevel = 1\n");
     let resumed = env.build(&["--resume", "--format", "json"]).code(0).json();
     assert_eq!(resumed["ran"], serde_json::json!(["package"]));

@@ -57,9 +57,9 @@ fn progress_is_lines_where_there_is_no_terminal() {
     };
     for mode in [&[] as &[&str], &["--progress", "plain"]] {
         let shown = lines(mode);
-        assert_eq!(shown.lines().filter(|line| line.contains(": done in ")).count(), 23, "{shown}");
-        assert_eq!(shown.lines().filter(|line| line.contains("(runs: no record")).count(), 23, "{shown}");
-        assert!(shown.contains("[23/23] package: done"), "{shown}");
+        assert_eq!(shown.lines().filter(|line| line.contains(": done in ")).count(), 24, "{shown}");
+        assert_eq!(shown.lines().filter(|line| line.contains("(runs: no record")).count(), 24, "{shown}");
+        assert!(shown.contains("[24/24] package: done"), "{shown}");
     }
     assert_eq!(lines(&["--quiet"]), "");
     assert_eq!(lines(&["--progress", "none"]), "");
@@ -91,10 +91,10 @@ fn a_terminal_gets_bars_and_colours_unless_told_otherwise() {
     assert!(shown.contains("\x1b[31;1merror\x1b[0m: cannot read"), "{shown}");
     let build = |more: &str| format!("build --offline --vendor ../vendor {more}");
     let shown = on_a_terminal(&env, &build("")).unwrap();
-    assert!(shown.contains("/23 steps") && shown.contains("23 of 23 steps in"), "{shown}");
+    assert!(shown.contains("/24 steps") && shown.contains("24 of 24 steps in"), "{shown}");
     assert!(!shown.contains(": done in"), "{shown}");
     let shown = on_a_terminal(&env, &build("--resume --progress plain")).unwrap();
-    assert!(shown.contains("[23/23]") && !shown.contains('\x1b'), "{shown}");
+    assert!(shown.contains("[24/24]") && !shown.contains('\x1b'), "{shown}");
     env.set("NO_COLOR", "1");
     let shown = on_a_terminal(&env, "plan --pins none.toml").unwrap();
     assert!(shown.contains("error: cannot read") && !shown.contains('\x1b'), "{shown}");

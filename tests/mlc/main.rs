@@ -7,6 +7,8 @@ mod replaying;
 #[path = "../support/repositories.rs"]
 #[allow(dead_code, reason = "it serves several test binaries")]
 mod repositories;
+#[path = "../support/small_library.rs"]
+mod small_library;
 
 use mini::Mini;
 

@@ -9,6 +9,7 @@ use rebuild_model::digest::Digest;
 use tempfile::TempDir;
 
 use crate::repositories::{Item, commit_items, file, tree};
+use crate::small_library::{KERNEL, METADATA, SmallLibrary};
 
 /// The engine's bundle in small: the wrapper of TVM's module between other modules.
 pub const ENGINE: &str = "function earlier() {}\nfunction requireLib () {\n\tif (hasRequiredLib) return lib.exports;\n\
@@ -18,6 +19,17 @@ pub const ENGINE: &str = "function earlier() {}\nfunction requireLib () {\n\tif 
 const FFI: &str = "int TVMFFIFunctionCall(void) { return 0; }\n";
 const INDEX: &str = "import \"./tvmjs_runtime_wasi\";\nexport const kind = \"browser module\";\n";
 const PATCHED: &str = "// patched\nexport const kind = \"browser module\";\n";
+
+/// The library that the stand-in of MLC-LLM writes: of a model in need of nothing.
+pub fn library() -> SmallLibrary {
+    let half = format!("enable f16;\n{KERNEL}");
+    SmallLibrary {
+        metadata: vec![METADATA.replace("q4f32_1", "q4f16_1")],
+        kernels: vec![("copy_kernel".into(), half, "paramWriteAccess:[0,1]".into())],
+        imports: Vec::new(),
+        ..SmallLibrary::default()
+    }
+}
 
 /// A whole world: upstreams, tools, pins.
 pub struct Mini {
@@ -163,7 +175,9 @@ impl Mini {
     /// A delivered artifact, decoded.
     pub fn unpacked(&self, name: &str) -> String {
         let packed = std::fs::File::open(self.path(&format!("site/dist/{name}.gz"))).unwrap();
-        std::io::read_to_string(flate2::read::GzDecoder::new(packed)).unwrap()
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn repository(&self, name: &str) -> Repository {
@@ -244,8 +258,9 @@ impl Mini {
 
     fn plant_mlc_llm(&self) -> Oid {
         let mlc_llm = self.repository("mlc-llm.git");
-        let package =
-            tree(&mlc_llm, &[("__init__.py", file("")), ("__main__.py", file(include_str!("upstream/mlc_llm.py")))]);
+        let library = library().bytes().iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+        let compiler = include_str!("upstream/mlc_llm.py").replace("@library", &library);
+        let package = tree(&mlc_llm, &[("__init__.py", file("")), ("__main__.py", file(&compiler))]);
         let python = tree(&mlc_llm, &[("mlc_llm", Item::Tree(package))]);
         let emcc = tree(&mlc_llm, &[("mlc_wasm_runtime.cc", file("mlc_wasm_runtime v1\n"))]);
         let web = tree(&mlc_llm, &[("emcc", Item::Tree(emcc))]);

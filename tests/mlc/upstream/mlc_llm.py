@@ -1,4 +1,4 @@
-"""A compiler that looks for bitcode where the real one does, and joins it."""
+"""A compiler that looks for bitcode where the real one does, and joins it to a library."""
 import argparse
 import json
 import os
@@ -31,8 +31,10 @@ bitcode = [os.path.join(os.environ["TVM_HOME"], "web", "dist", "wasm", name) for
 places = [".", os.path.join("web", "dist", "wasm"), os.path.join(os.environ["MLC_LLM_SOURCE_DIR"], "web", "dist", "wasm")]
 found = [os.path.join(place, "mlc_wasm_runtime.bc") for place in places]
 bitcode.append([path for path in found if os.path.exists(path)][-1])
-with open(given.out, "w") as made:
-    made.write(f"{given.quantization} {given.device} {given.overrides}\n")
-    for path in bitcode:
-        with open(path) as file:
-            made.write(file.read())
+made = b"\6inputs" + f"{given.quantization} {given.device} {given.overrides}\n".encode()
+for path in bitcode:
+    with open(path, "rb") as file:
+        made += file.read()
+# A library, with what it is made from in a section of its own; its size in two digits of seven bits.
+with open(given.out, "wb") as file:
+    file.write(bytes.fromhex("@library") + bytes([0, len(made) & 127 | 128, len(made) >> 7]) + made)

@@ -1,0 +1,69 @@
+//! What can be wrong with a file that is looked into.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::artifact::decoding::DecodingError;
+use crate::artifact::library::LibraryError;
+use crate::error::{Class, Fault};
+
+/// Why a file cannot be looked into.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// It cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is a directory, a pipe or something else.
+    #[error("{path} is not a regular file")]
+    NotAFile {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// It cannot be unpacked.
+    #[error("{path} cannot be unpacked")]
+    Packed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: DecodingError,
+    },
+    /// It is no module.
+    #[error("{path} is not a model library")]
+    Library {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: LibraryError,
+    },
+    /// It is not what its name says.
+    #[error("{path}: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
+}
+
+impl Fault for InspectError {
+    fn class(&self) -> Class {
+        match self {
+            Self::Read { .. } | Self::NotAFile { .. } => Class::Usage,
+            Self::Packed { .. } | Self::Library { .. } | Self::Malformed { .. } => Class::Artifact,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Read { .. } | Self::NotAFile { .. } => "name a file that you may read".into(),
+            Self::Packed { .. } | Self::Library { .. } | Self::Malformed { .. } => {
+                "it may have been cut short on its way: compare it with the manifest by `rebuild-model verify`".into()
+            }
+        })
+    }
+}
