@@ -4,16 +4,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::bundling::bundled;
+use crate::bundling::{bundled, take_away};
 use crate::env::{Ran, TestEnv};
 use crate::mini::mini;
 
 /// A bundle of the miniature with every input, and nothing else of what it was made from.
 fn alone() -> TestEnv {
     let env = bundled();
-    for gone in ["vendor", "cache", "site"] {
-        std::fs::rename(env.path(gone), env.path(&format!("gone-{gone}"))).unwrap();
-    }
+    take_away(&env, &["vendor", "cache", "site"]);
     std::fs::create_dir(env.path("site")).unwrap();
     env
 }
@@ -108,7 +106,7 @@ fn another_emcc_is_tool_drift_when_it_makes_another_thing_or_will_not_do() {
     let report = replay_json(&env, 0, &[]);
     assert_eq!(report["drift"][0]["name"], "emcc");
     assert!(report["notes"].to_string().contains("other tools"), "{report}");
-    env.before("emcc", r#"case "$*" in *vm_pack*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
+    env.before("emcc", r#"case "$*" in *vm_pack.cc*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
     let report = replay_json(&env, 2, &[]);
     assert_eq!(report["outcome"], "tool-drift");
     let summary = report["summary"].as_str().unwrap();
@@ -122,7 +120,7 @@ fn another_emcc_is_tool_drift_when_it_makes_another_thing_or_will_not_do() {
 #[test]
 fn a_step_that_makes_another_thing_from_the_same_is_not_reproducible() {
     let env = alone();
-    env.before("emcc", r#"case "$*" in *vm_pack*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
+    env.before("emcc", r#"case "$*" in *vm_pack.cc*) for out in "$@"; do :; done; echo other > "$out"; exit;; esac"#);
     let recorded = env.text("gone-site/.rebuild/tvm-webgpu");
     let report = replay_json(&env, 9, &["--recorded", &recorded]);
     assert_eq!(report["outcome"], "not-reproducible");
@@ -145,7 +143,7 @@ fn chance_is_found_by_doing_it_again() {
     let env = alone();
     env.write("counter", "");
     let first = format!(
-        "case \"$*\" in *vm_pack*) echo x >> {0}; for out in \"$@\"; do :; done; wc -l < {0} > \"$out\"; exit;; esac",
+        "case \"$*\" in *vm_pack.cc*) echo x >> {0}; for out in \"$@\"; do :; done; wc -l < {0} > \"$out\"; exit;; esac",
         env.text("counter")
     );
     env.before("emcc", &first);
