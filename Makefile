@@ -3,7 +3,7 @@
 export PATH := $(PATH):$(CURDIR)/.setup/bin
 release := target/release/rebuild-model
 
-.PHONY: example test prove outside lint bench set-up
+.PHONY: example onnx test prove outside lint bench set-up
 
 ## example: build the example, verify it, and run it in a headless browser
 example: set-up $(release)
@@ -11,7 +11,11 @@ example: set-up $(release)
 	rm -rf workspace.example/.rebuild workspace.example/dist
 	cd workspace.example && ../$(release) build
 	$(release) verify workspace.example/dist/manifest.json
-	node workspace.example/driver/run.mjs workspace.example/dist
+	$(release) smoke workspace.example/dist/manifest.json
+
+## onnx: build the stand-in of TinyStories-1M with torch and onnxruntime, and have it speak in a browser
+onnx: set-up $(release)
+	pins/tinystories-1m/run.sh $(release)
 
 ## test: lints and tests
 test: set-up lint
@@ -25,7 +29,7 @@ prove: set-up $(release)
 outside: set-up $(release)
 	tests/outside/check.sh $(release) workspace.example/dist/manifest.json
 
-## bench: speed and memory beside named peers; ONLY=plan|verify|checkout|example|resume for one subject
+## bench: speed and memory beside named peers; ONLY=plan|verify|checkout|example|resume|loading for one subject
 bench: set-up
 	cargo bench --bench measure -- $(ONLY)
 

@@ -6,6 +6,7 @@ pub mod browser;
 pub mod decoding;
 pub mod encoding;
 pub mod library;
+pub mod onnx;
 mod tap;
 pub mod wasm;
 pub mod weights;

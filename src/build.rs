@@ -118,6 +118,8 @@ pub struct BuildReport {
     pub workspace: PathBuf,
     /// The manifest that was written.
     pub manifest: PathBuf,
+    /// The directory that its paths start from.
+    pub destination: PathBuf,
     /// The attestation beside it.
     pub attestation: PathBuf,
     /// Steps that ran in this build.
@@ -224,6 +226,7 @@ pub fn build(
         manifest: published.manifest,
         attestation: published.attestation,
         notes,
+        destination: published.destination,
         ran: ran.into_iter().map(ToString::to_string).collect(),
         fresh: fresh.into_iter().map(ToString::to_string).collect(),
         artifacts: published.artifacts,

@@ -13,6 +13,7 @@ mod replay;
 mod settings;
 mod shell;
 mod sign;
+mod smoke;
 mod verify;
 
 use std::path::PathBuf;
@@ -73,6 +74,8 @@ enum Verb {
     Pins(pins::PinsVerb),
     /// Check artifacts against the digests in their manifest
     Verify(verify::VerifyArgs),
+    /// Try model libraries in a headless browser: they load, answer, and answer the same twice
+    Smoke(smoke::SmokeArgs),
     /// Look into artifacts: what they are and what is in them
     Inspect(inspect::InspectArgs),
     /// Sign an attestation
@@ -169,6 +172,7 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Plan(args) => plan::run(args, context),
         Verb::Pins(verb) => pins::run(verb, context),
         Verb::Verify(args) => verify::run(args, context),
+        Verb::Smoke(args) => smoke::run(args, context),
         Verb::Sign(args) => sign::run(args, context),
         Verb::Inspect(args) => inspect::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),

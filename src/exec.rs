@@ -7,6 +7,7 @@ pub mod environment;
 pub mod file;
 pub mod gate;
 pub mod git;
+pub mod graph;
 pub mod input;
 mod job;
 pub mod local;

@@ -57,6 +57,7 @@ pub mod recipe;
 mod replace;
 pub mod replay;
 pub mod settings;
+pub mod smoke;
 pub mod step;
 pub mod store;
 pub mod ui;

@@ -199,6 +199,7 @@ fn values_of(step: &Step, record: &Record, prepared: &Prepared) -> Vec<Value> {
         | Action::Collect(_)
         | Action::Run(_)
         | Action::CheckSymbols(_)
+        | Action::CheckGraph(_)
         | Action::Gate(_)
         | Action::Package(_) => Vec::new(),
     };

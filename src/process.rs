@@ -9,13 +9,13 @@ pub mod log;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, PipeReader, PipeWriter, Read, Seek};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
 use crate::error::{Class, Fault};
-use crate::interrupt::{Interrupt, Interrupted};
+use crate::interrupt::{Interrupt, Interrupted, Watched};
 
 use log::StepLog;
 
@@ -167,7 +167,59 @@ pub fn ask(invocation: &Invocation, interrupt: &Interrupt) -> io::Result<Output>
     Ok(Output { status, stdout: read(&mut out)?, stderr: read(&mut err)? })
 }
 
+/// A program that runs beside us. Dropping it kills what is left of its process group.
+///
+/// It also ends with the thread that started it, which has to live as long as it is wanted.
+#[derive(Debug)]
+pub struct Companion {
+    handle: duct::Handle,
+    watched: Vec<Watched>,
+}
+
+impl Companion {
+    /// Starts the program, which gets the two pipes as file descriptors 3 and 4 and writes to `log`
+    /// otherwise.
+    pub fn start(
+        invocation: &Invocation,
+        input: PipeReader,
+        output: PipeWriter,
+        log: &StepLog,
+        interrupt: &Interrupt,
+    ) -> Result<Self, CommandError> {
+        interrupt.check()?;
+        let program = invocation.program.display().to_string();
+        let failed = |source| CommandError::Start { program: program.clone(), source };
+        log.line(&format!("+ {}", show_command(invocation)));
+        // Other descriptors than the standard three are beyond what a safe spawn can give, so a shell
+        // moves them on.
+        let script = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null 1>&2"#;
+        let words = ["-c".into(), script.into(), invocation.program.clone().into_os_string()];
+        let expression = duct::cmd("/bin/sh", words.into_iter().chain(invocation.arguments.iter().cloned()))
+            .stdin_file(input)
+            .stdout_file(output)
+            .stderr_file(log.handle().map_err(failed)?);
+        let (handle, watched) = spawn(&expression, invocation, interrupt).map_err(failed)?;
+        Ok(Self { handle, watched })
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        self.watched.clear();
+        let _ = self.handle.wait();
+    }
+}
+
 fn wait(expression: &duct::Expression, invocation: &Invocation, interrupt: &Interrupt) -> io::Result<ExitStatus> {
+    let (handle, _watched) = spawn(expression, invocation, interrupt)?;
+    handle.wait().map(|output| output.status)
+}
+
+fn spawn(
+    expression: &duct::Expression,
+    invocation: &Invocation,
+    interrupt: &Interrupt,
+) -> io::Result<(duct::Handle, Vec<Watched>)> {
     let isolated = invocation.isolated;
     let handle = expression
         .dir(&invocation.directory)
@@ -180,8 +232,8 @@ fn wait(expression: &duct::Expression, invocation: &Invocation, interrupt: &Inte
             Ok(())
         })
         .start()?;
-    let _watched: Vec<_> = handle.pids().into_iter().filter_map(|pid| interrupt.watch(pid)).collect();
-    handle.wait().map(|output| output.status)
+    let watched = handle.pids().into_iter().filter_map(|pid| interrupt.watch(pid)).collect();
+    Ok((handle, watched))
 }
 
 /// Gives the child the usual umask: a caller's would show in the modes of what it makes.

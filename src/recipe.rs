@@ -4,6 +4,7 @@
 
 mod draft;
 mod mlc_webgpu;
+mod onnx_int8;
 mod parts;
 mod tvm_webgpu;
 
@@ -22,6 +23,8 @@ pub enum Recipe {
     TvmWebgpu(tvm_webgpu::Parameters),
     /// WebGPU model libraries compiled by MLC-LLM, with the browser module that runs them.
     MlcWebgpu(mlc_webgpu::Parameters),
+    /// A language model as an ONNX file with 8-bit weights.
+    OnnxInt8(Box<onnx_int8::Parameters>),
 }
 
 /// A pins file for any recipe.
@@ -33,6 +36,7 @@ impl Recipe {
         match self {
             Self::TvmWebgpu(_) => "tvm-webgpu",
             Self::MlcWebgpu(_) => "mlc-webgpu",
+            Self::OnnxInt8(_) => "onnx-int8",
         }
     }
 }
@@ -43,6 +47,7 @@ pub fn plan(pins: &AnyPins, platform: &Platform) -> Result<Plan, PlanError> {
     match &pins.recipe {
         Recipe::TvmWebgpu(parameters) => tvm_webgpu::add_steps(&mut draft, parameters)?,
         Recipe::MlcWebgpu(parameters) => mlc_webgpu::add_steps(&mut draft, parameters)?,
+        Recipe::OnnxInt8(parameters) => onnx_int8::add_steps(&mut draft, parameters)?,
     }
     draft.finish()
 }

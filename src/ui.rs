@@ -2,9 +2,11 @@
 
 mod progress;
 mod report;
+mod smoke;
 
 pub use progress::{Progress, ProgressMode};
 pub use report::{human_bytes, render_build, render_error, render_error_json, render_findings, render_verified};
+pub use smoke::render_smoke;
 
 use std::io::{self, IsTerminal, Write};
 

@@ -73,6 +73,6 @@ code=0
 grep -q 'decoder-webgpu.wasm.gz' "$scratch/verify" || fail "verify names the artifact with the flipped byte"
 pass "a flipped byte is found and the artifact named"
 
-node driver/run.mjs "$scratch/two/dist" || fail "the library of the resumed build computes the reference's logits in a browser"
+"$program" smoke "$scratch/two/dist/manifest.json" || fail "the library of the resumed build computes the reference's logits in a browser"
 pass "the library of the resumed build computes the reference's logits in a browser"
 echo "$passed passed, 0 failed"

@@ -9,6 +9,7 @@ mod example;
 #[path = "../../tests/support/http_git.rs"]
 #[allow(dead_code, missing_docs, reason = "the tests use the rest")]
 mod http_git;
+mod loading;
 mod plan;
 #[path = "../../tests/support/repositories.rs"]
 #[allow(dead_code, missing_docs, reason = "the tests use the rest")]
@@ -20,12 +21,13 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, cheapest first.
-const SUBJECTS: [(&str, fn()); 5] = [
+const SUBJECTS: [(&str, fn()); 6] = [
     ("plan", plan::measure),
     ("verify", verify::measure),
     ("checkout", checkout::measure),
     ("example", example::measure),
     ("resume", resume::measure),
+    ("loading", loading::measure),
 ];
 
 fn main() {

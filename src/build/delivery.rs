@@ -30,6 +30,8 @@ pub(super) struct Built<'a> {
 /// What was delivered, and where.
 pub(super) struct Delivered {
     pub manifest: PathBuf,
+    /// The directory that the manifest's paths start from.
+    pub destination: PathBuf,
     pub attestation: PathBuf,
     /// What the new libraries need otherwise than those that they replaced.
     pub notes: Vec<String>,
@@ -68,7 +70,8 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
     for (step, _) in &packages {
         artifacts.extend(package::recorded(&built.workspace.outputs(step))?);
     }
-    let manifest = packages.last().map(|(_, spec)| places(spec, built.prepared, built.request).1).unwrap_or_default();
+    let (destination, manifest) =
+        packages.last().map(|(_, spec)| places(spec, built.prepared, built.request)).unwrap_or_default();
     let attestation = provenance::beside(&manifest);
     let mut documents = documents(built, &artifacts, &manifest)?;
     let (mut changes, mut notes) = (Vec::new(), Vec::new());
@@ -83,7 +86,7 @@ pub(super) fn deliver(built: &Built<'_>, interrupt: &Interrupt) -> Result<Delive
         let published = package::publish_with(&files, &entries, &with, &destination, &manifest, interrupt)?;
         changes.extend(published.changes);
     }
-    Ok(Delivered { manifest, attestation, notes, artifacts, changes })
+    Ok(Delivered { manifest, destination, attestation, notes, artifacts, changes })
 }
 
 /// Attestation and bill of materials, as far as they do not stand there already.

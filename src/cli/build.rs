@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Serialize;
 
 use super::place::Place;
 use super::settings::SettingsArgs;
-use super::{Context, PinsFile, plan};
-use crate::build::{Request, build, prepare};
+use super::{Context, PinsFile, plan, smoke};
+use crate::build::{BuildReport, Request, build, prepare};
 use crate::error::Result;
 use crate::pins::Platform;
+use crate::smoke::{SmokeReports, role};
 use crate::ui::{self, Progress};
 
 /// Flags of `build`.
@@ -38,8 +40,22 @@ pub(super) struct BuildArgs {
     /// Deliver to this directory instead of the one in the pins file
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Then try each library in a headless browser, as `smoke` does
+    #[arg(long, conflicts_with = "dry_run")]
+    smoke: bool,
+    /// With --smoke: the browser [default: Chromium or Chrome on PATH]
+    #[arg(long, value_name = "PROGRAM", requires = "smoke")]
+    browser: Option<PathBuf>,
     #[command(flatten)]
     settings: SettingsArgs,
+}
+
+/// What was built, and how that did in the browser.
+#[derive(Serialize)]
+struct Tried<'a> {
+    #[serde(flatten)]
+    build: &'a BuildReport,
+    smoke: &'a SmokeReports,
 }
 
 pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
@@ -60,6 +76,20 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
     let built = build(&prepared, &request, &settings, &progress, &context.interrupt);
     progress.finish();
     let report = built?;
+    if args.smoke {
+        return try_out(args, &report, context);
+    }
     context.print(&report, || ui::render_build(&report))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tries what was built, and says both.
+fn try_out(args: &BuildArgs, built: &BuildReport, context: &Context) -> Result<ExitCode> {
+    let libraries = built.artifacts.iter().filter(|(_, entry)| entry.role == role::LIBRARY);
+    let names: Vec<String> = libraries.map(|(path, _)| path.to_string()).collect();
+    let request = crate::smoke::Request { browser: args.browser.clone(), ..Default::default() };
+    let reports = smoke::of_manifest(&built.manifest, Some(&built.destination), &names, &request, context)?;
+    let tried = Tried { build: built, smoke: &reports };
+    context.print(&tried, || ui::render_build(built) + &ui::render_smoke(&reports))?;
+    Ok(smoke::code_of(&reports))
 }

@@ -9,7 +9,7 @@ use super::StepError;
 use super::git::{self, GitContext, HostGit, Retries};
 use super::input::{Admitted, InputContext, Patience};
 use super::registry::{self, Programs};
-use super::{Perform, Performed, Place, collect, file, gate, local, package, patch, symbols, unpack};
+use super::{Perform, Performed, Place, collect, file, gate, graph, local, package, patch, symbols, unpack};
 use crate::error::Result;
 use crate::gate::Severity;
 use crate::host::Machine;
@@ -78,6 +78,11 @@ impl Perform for Performer<'_> {
                 let report = symbols::check(&place.resolve_path(&check.library)?, &check.exports)?;
                 let report = to_json(&report);
                 write(&out.join("symbols.json"), format!("{report:#}\n").as_bytes())?;
+                report
+            }
+            Action::CheckGraph(check) => {
+                let report = to_json(&graph::check(&place.resolve_path(&check.model)?, check)?);
+                write(&out.join("graph.json"), format!("{report:#}\n").as_bytes())?;
                 report
             }
             Action::Gate(gate) => self.gate(gate, place, log)?,

@@ -1,6 +1,4 @@
 //! What is in a file: which kind it is, and that kind's facts.
-//!
-//! Graphs of ONNX models are recognised and not read yet; their facts belong beside the others here.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,6 +10,7 @@ use super::InspectError;
 use crate::artifact::browser::{self, BrowserModule};
 use crate::artifact::encoding::FileId;
 use crate::artifact::library::{self, Library};
+use crate::artifact::onnx;
 use crate::artifact::wasm;
 use crate::artifact::weights::{self, TensorCache};
 use crate::manifest::{Entries, Manifest};
@@ -32,7 +31,7 @@ pub enum Content {
     /// LLVM bitcode.
     Bitcode(Bitcode),
     /// An ONNX model.
-    Onnx,
+    Onnx(Box<onnx::Model>),
     /// Some other JSON document, with the keys of its object.
     Json {
         /// The keys.
@@ -82,7 +81,7 @@ const WRAPPER: &[u8] = b"\xde\xc0\x17\x0b";
 
 /// Whether a file that begins with `head` and is called `name` is of a kind that is read as a whole.
 pub(super) fn is_read(head: &[u8], name: &str) -> bool {
-    head.starts_with(wasm::MAGIC) || is_script(name) || suffix(name) == "wasm" || is_json(head, name)
+    head.starts_with(wasm::MAGIC) || is_script(name) || matches!(suffix(name), "wasm" | "onnx") || is_json(head, name)
 }
 
 fn is_script(name: &str) -> bool {
@@ -109,11 +108,8 @@ pub(super) fn read(path: &Path, name: &str, bytes: &[u8], size: u64) -> Result<C
         return bitcode(bytes, size).map(Content::Bitcode).map_err(malformed);
     }
     if suffix(name) == "onnx" {
-        // A model is a protobuf message whose first field is its version (onnx.proto, ModelProto.ir_version).
-        return match bytes.first() {
-            Some(0x08) => Ok(Content::Onnx),
-            _ => Err(malformed("expected an ONNX model, which begins with its version, byte 0x08".into())),
-        };
+        let model = onnx::read(bytes).map_err(|error| malformed(error.to_string()))?;
+        return Ok(Content::Onnx(Box::new(model)));
     }
     if is_script(name) {
         return Ok(Content::BrowserModule(browser::read(&String::from_utf8_lossy(bytes))));

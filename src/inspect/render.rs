@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::{Content, Inspection};
 use crate::artifact::browser::BrowserModule;
 use crate::artifact::library::Library;
+use crate::artifact::onnx::{Model, ValueInfo};
 use crate::artifact::weights::TensorCache;
 use crate::pins::Encoding;
 use crate::printable::escape_text;
@@ -39,7 +40,8 @@ pub fn render(inspection: &Inspection) -> String {
             }
         }
         Content::Json { keys } => line(&mut text, "keys", &keys.iter().cloned().collect::<Vec<_>>().join(", ")),
-        Content::Bitcode(_) | Content::Onnx | Content::Unknown => {}
+        Content::Onnx(model) => render_model(&mut text, model),
+        Content::Bitcode(_) | Content::Unknown => {}
     }
     escape_text(&text)
 }
@@ -53,7 +55,7 @@ fn kind(content: &Content) -> &'static str {
         Content::Manifest(_) => "manifest",
         Content::Bitcode(bitcode) if bitcode.wrapped => "LLVM bitcode, wrapped",
         Content::Bitcode(_) => "LLVM bitcode",
-        Content::Onnx => "ONNX model",
+        Content::Onnx(_) => "ONNX model",
         Content::Json { .. } => "JSON document",
         Content::Unknown => "of no kind that is known",
     }
@@ -123,6 +125,33 @@ fn render_library(text: &mut String, library: &Library) {
     line(text, "features", &if summary.features.is_empty() { "none".to_owned() } else { summary.features.join(" ") });
     for section in &library.sections {
         line(text, "section", &format!("{:>10} bytes at {:#x}  {}", section.size, section.offset, section.name));
+    }
+}
+
+fn render_model(text: &mut String, model: &Model) {
+    line(text, "producer", &format!("{}, format {}", model.producer, model.ir_version));
+    for (domain, version) in &model.opsets {
+        let domain = if domain.is_empty() { "ai.onnx" } else { domain };
+        line(text, "operators", &format!("of {domain}, version {version}"));
+    }
+    let values = |values: &[ValueInfo]| values.iter().take(LISTED).map(ToString::to_string).collect::<Vec<_>>();
+    for input in values(&model.inputs) {
+        line(text, "input", &input);
+    }
+    for output in values(&model.outputs) {
+        line(text, "output", &output);
+    }
+    for (operator, count) in &model.operators {
+        line(text, "operator", &format!("{count:>6}  {operator}"));
+    }
+    let quantized = model.quantized().into_iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>();
+    line(text, "8 bits", &if quantized.is_empty() { "none".to_owned() } else { quantized.join(", ") });
+    line(text, "constants", &model.constants.len().to_string());
+    for constant in model.largest(LISTED) {
+        line(text, "constant", &constant);
+    }
+    for file in &model.external {
+        line(text, "kept in", file);
     }
 }
 

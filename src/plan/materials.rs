@@ -68,6 +68,7 @@ pub fn materials(plan: &Plan) -> Vec<Material> {
             | Action::Collect(_)
             | Action::Run(_)
             | Action::CheckSymbols(_)
+            | Action::CheckGraph(_)
             | Action::Gate(_)
             | Action::Package(_) => {}
         }

@@ -96,6 +96,13 @@ fn render_action(text: &mut String, action: &Action) {
                 }
             }
         }
+        Action::CheckGraph(check) => {
+            let _ = writeln!(
+                text,
+                "     wants   {} int64 [1, any] alone, {} float32 [any, any, {}], operators of version {}, at most {} bytes",
+                check.input, check.output, check.vocabulary, check.opset, check.size_limit
+            );
+        }
         Action::CheckSymbols(check) => {
             let _ = writeln!(text, "     check   {} exports {}", check.library, check.exports.join(" "));
         }

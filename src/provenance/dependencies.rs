@@ -56,6 +56,7 @@ impl Inputs<'_> {
                 | Action::Collect(_)
                 | Action::Run(_)
                 | Action::CheckSymbols(_)
+                | Action::CheckGraph(_)
                 | Action::Gate(_)
                 | Action::Package(_) => {}
             }

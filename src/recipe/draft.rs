@@ -12,8 +12,8 @@ use super::AnyPins;
 use crate::pins::{GitSource, Name, PackageFile, PackageSource, Platform, RelativePath, Submodule, ToolPin};
 use crate::plan::{Plan, PlanError, PlannedTool, ProvidedTool, first_part};
 use crate::step::{
-    Action, CheckSymbols, Checkout, Collect, Copy, Cost, FetchFile, FetchGit, FetchPackage, FetchWheels, FileOrigin,
-    OutputRef, Patch, PatchFile, Reference, Step, SubmoduleCheckout, Take, Template, Unpack,
+    Action, CheckGraph, CheckSymbols, Checkout, Collect, Copy, Cost, FetchFile, FetchGit, FetchPackage, FetchWheels,
+    FileOrigin, OutputRef, Patch, PatchFile, Reference, Step, SubmoduleCheckout, Take, Template, Unpack,
 };
 
 /// Steps in the making.
@@ -267,6 +267,12 @@ impl<'a> Draft<'a> {
         )
     }
 
+    /// A step that looks into an ONNX model; its output is `graph.json`.
+    pub(super) fn check_graph(&mut self, id: &str, check: CheckGraph) -> Result<()> {
+        let title = "hold the graph against what a page will feed it";
+        self.add(id, title, Action::CheckGraph(check), &["graph.json"], false, SMALL)
+    }
+
     /// Begins a step that runs commands.
     pub(super) fn run(&mut self, id: &str, title: &str) -> RunDraft<'_, 'a> {
         RunDraft::new(self, id, title)
@@ -312,7 +318,7 @@ impl<'a> Draft<'a> {
         text.parse().map_err(|error| self.malformed(&error))
     }
 
-    fn template(&self, text: &str) -> Result<Template> {
+    pub(super) fn template(&self, text: &str) -> Result<Template> {
         text.parse().map_err(|error| self.malformed(&error))
     }
 

@@ -13,7 +13,12 @@ const SIGN: &str = include_str!("parts/sign.py");
 
 /// Steps `wheels` and `python`: a Python environment with the pinned wheels and nothing else.
 pub(super) fn python(draft: &mut Draft<'_>) -> Result {
-    draft.wheels("wheels", cost(8, 128, 120))?;
+    python_of_size(draft, 120, 400)
+}
+
+/// [`python`], where the wheels and what is installed of them have about these sizes in MiB.
+pub(super) fn python_of_size(draft: &mut Draft<'_>, wheels_mib: u32, installed_mib: u32) -> Result {
+    draft.wheels("wheels", cost(8, 128, wheels_mib))?;
     let mut install = vec!["${tool:uv}", "pip", "install", "--quiet", "--python", "${out}/venv/bin/python"];
     install.extend(FROM_WHEELS);
     install.extend(["--require-hashes", "-r", "${step:wheels/requirements.txt}"]);
@@ -37,7 +42,7 @@ pub(super) fn python(draft: &mut Draft<'_>) -> Result {
     if signs {
         step = step.command(&["${out}/venv/bin/python", "-c", SIGN, "${out}/venv"]);
     }
-    step.makes(&["venv"], cost(3, 128, 400))
+    step.makes(&["venv"], cost(3, 128, installed_mib))
 }
 
 /// What makes uv install from the pinned wheels alone.

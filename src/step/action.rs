@@ -31,6 +31,8 @@ pub enum Action {
     Run(Run),
     /// Looks for exported symbols in a native library.
     CheckSymbols(CheckSymbols),
+    /// Holds an ONNX model against what a page will feed it.
+    CheckGraph(CheckGraph),
     /// Judges artifacts before they are packaged.
     Gate(Gate),
     /// Encodes artifacts, checks their sizes and writes them with the manifest to their destination.
@@ -214,6 +216,26 @@ pub struct CheckSymbols {
     pub exports: Vec<String>,
 }
 
+/// See [`Action::CheckGraph`]. Output: `graph.json`, what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckGraph {
+    /// The model.
+    pub model: Template,
+    /// Its only input: token ids, int64, 1 × any number.
+    pub input: String,
+    /// Its only output: logits, float32, 1 × any number × the vocabulary.
+    pub output: String,
+    /// The size of the vocabulary.
+    pub vocabulary: u32,
+    /// The version of ONNX's own operators.
+    pub opset: u16,
+    /// How often operators must occur.
+    pub operators: BTreeMap<String, u32>,
+    /// The largest file, in bytes.
+    pub size_limit: u64,
+}
+
 /// See [`Action::Package`]. Output: `package`, a directory with every delivered file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -257,6 +279,7 @@ impl Action {
             Self::Patch(_) => "patch",
             Self::Run(_) => "run",
             Self::CheckSymbols(_) => "check-symbols",
+            Self::CheckGraph(_) => "check-graph",
             Self::Gate(_) => "gate",
             Self::Package(_) => "package",
         }
@@ -271,6 +294,7 @@ impl Action {
             Self::Patch(patch) => vec![&patch.tree],
             Self::Run(run) => run.commands.iter().flatten().chain([&run.directory]).collect(),
             Self::CheckSymbols(check) => vec![&check.library],
+            Self::CheckGraph(check) => vec![&check.model],
             Self::Gate(gate) => gate.templates(),
             Self::Package(package) => package.artifacts.iter().map(|artifact| &artifact.from).collect(),
         }
@@ -307,6 +331,7 @@ impl Action {
             | Self::Collect(_)
             | Self::Run(_)
             | Self::CheckSymbols(_)
+            | Self::CheckGraph(_)
             | Self::Gate(_)
             | Self::Package(_) => Vec::new(),
         }

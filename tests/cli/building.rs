@@ -313,3 +313,24 @@ fn every_file_that_is_written_says_its_schema() {
     let journal = env.read("site/.rebuild/tvm-webgpu/journal.jsonl");
     assert!(journal.starts_with(r#"{"run":{"schema":1,"#), "{journal}");
 }
+
+#[test]
+fn a_build_can_end_with_a_smoke_test() {
+    let env = mini();
+    env.tool("browser", "echo 'no display' >&2; exit 3");
+    let browser = env.text("bin/browser");
+    let built = env.build(&["--smoke", "--browser", &browser, "--format", "json"]).code(11);
+    let report = built.json();
+    assert_eq!(report["smoke"]["outcome"], "inconclusive");
+    assert_eq!(report["smoke"]["libraries"][0]["library"], "decoder-webgpu");
+    assert!(report["smoke"]["libraries"][0]["checks"][0]["detail"].as_str().unwrap().contains("no display"));
+    // What was built is delivered and told all the same.
+    assert!(report["artifacts"].is_object() && env.path("site/dist/manifest.json").exists());
+    let text = env.build(&["--resume", "--smoke", "--browser", &browser]).code(11).stdout;
+    assert!(
+        text.contains("manifest  ROOT/site/dist/manifest.json") && text.contains("decoder-webgpu: inconclusive"),
+        "{text}"
+    );
+    env.build(&["--dry-run", "--smoke"]).code(1);
+    env.build(&["--resume", "--browser", &browser]).code(1);
+}

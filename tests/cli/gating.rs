@@ -11,7 +11,7 @@ fn linking(change: impl FnOnce(&mut SmallLibrary)) -> TestEnv {
     let env = mini();
     let mut small = library();
     change(&mut small);
-    env.write("vendor/library.wasm", small.bytes());
+    env.write("bin/library.wasm", small.bytes());
     env
 }
 
@@ -92,7 +92,7 @@ fn work_memory_is_compared_with_the_library_that_is_replaced() {
     assert_eq!(first["notes"], serde_json::json!({}));
     let mut small = library();
     small.metadata[0] = small.metadata[0].replace("\"decode\": 96", "\"decode\": 12288");
-    env.write("vendor/library.wasm", small.bytes());
+    env.write("bin/library.wasm", small.bytes());
     let second = env.build(&["--workspace", &env.text("second"), "--format", "json"]).code(0).json();
     let note = "decoder-webgpu.wasm.gz: decode plans 12288 bytes of work memory, before 96 bytes";
     assert_eq!(second["notes"]["delivery"], serde_json::json!([note]));

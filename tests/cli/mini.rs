@@ -72,7 +72,7 @@ case "$out" in *.wasm)
   byte() { printf "\\$(printf %03o $1)"; }
   size=$(($(wc -c < "$out") + 7))
   {
-    cat "${0%/bin/*}/vendor/library.wasm"
+    cat "${0%/*}/library.wasm"
     printf '\000'
     byte $((size & 127 | 128)); byte $((size >> 7 & 127 | 128)); byte $((size >> 14 & 127))
     printf '\006inputs'
@@ -122,7 +122,7 @@ pub fn mini() -> TestEnv {
     env.write("vendor/apache_tvm_ffi-1.0-py3-none-any.whl", &ffi);
     env.write("vendor/linux-x64-1.0.0.tgz", &esbuild);
     env.write("vendor/one-1.0-py3-none-any.whl", &one);
-    env.write("vendor/library.wasm", library().bytes());
+    env.write("bin/library.wasm", library().bytes());
     env.write("site/requirements.txt", &requirements);
     env.write("site/patches/two.patch", PATCH);
     let digest = |bytes: &[u8]| Digest::of(bytes).to_string();

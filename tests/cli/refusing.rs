@@ -37,7 +37,7 @@ fn an_unknown_key_is_shown_where_it_stands() {
       |
     4 | [recipe.tvm]
       |         ^^^
-    unknown variant `tvm`, expected `tvm-webgpu` or `mlc-webgpu`
+    unknown variant `tvm`, expected one of `tvm-webgpu`, `mlc-webgpu`, `onnx-int8`
     "#);
 }
 

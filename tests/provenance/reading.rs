@@ -120,19 +120,21 @@ fn what_is_no_attestation_says_so() {
     shown.push(parse(b"").unwrap_err());
     shown.push(parse("[".repeat(100_000).as_bytes()).unwrap_err());
     shown.push(parse(&vec![b' '; (32 << 20) + 1]).unwrap_err());
+    // Where it stands in a text with the example's pins in it says nothing to a reader of this test.
+    let shown: Vec<String> = shown.iter().map(|text| without_column(text)).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
-    the attestation a.intoto.json is not valid: invalid length 0, expected struct Types with 4 elements at line 1 column 2
+    the attestation a.intoto.json is not valid: invalid length 0, expected struct Types with 4 elements at line 1
     the attestation a.intoto.json is not valid: `_type` is missing
     the attestation a.intoto.json has `_type` "https://in-toto.io/Statement/v0.1", and this version reads https://in-toto.io/Statement/v1
     the attestation a.intoto.json has `predicateType` "https://slsa.dev/provenance/v0.2", and this version reads https://slsa.dev/provenance/v1
     the attestation a.intoto.json has `buildType` "urn:x-rebuild-model:build:v2", and this version reads urn:x-rebuild-model:build:v1
     the attestation a.intoto.json has `buildType` {"a":"\u001b[2J"}, and this version reads urn:x-rebuild-model:build:v1
-    the attestation a.intoto.json is not valid: invalid type: null, expected struct Metadata at line 1 column 7759
-    the attestation a.intoto.json is not valid: missing field `runDetails` at line 1 column 7641
-    the attestation a.intoto.json is not valid: base64 is wanted at line 1 column 2143
+    the attestation a.intoto.json is not valid: invalid type: null, expected struct Metadata at line 1
+    the attestation a.intoto.json is not valid: missing field `runDetails` at line 1
+    the attestation a.intoto.json is not valid: base64 is wanted at line 1
     the attestation a.intoto.json contradicts itself: step:link: it stands there twice
-    the attestation a.intoto.json is not valid: EOF while parsing a value at line 1 column 0
-    the attestation a.intoto.json is not valid: recursion limit exceeded at line 1 column 128
+    the attestation a.intoto.json is not valid: EOF while parsing a value at line 1
+    the attestation a.intoto.json is not valid: recursion limit exceeded at line 1
     the attestation a.intoto.json is larger than 33554432 bytes
     "#);
 }
@@ -145,4 +147,8 @@ fn unknown_fields_are_ignored() {
     statement["predicate"]["buildDefinition"]["more"] = json!(1);
     statement["predicate"]["runDetails"]["builder"]["builderDependencies"] = json!([]);
     assert!(holds(statement.to_string().as_bytes()));
+}
+
+fn without_column(text: &str) -> String {
+    text.split_once(" column ").map_or_else(|| text.to_owned(), |(before, _)| before.to_owned())
 }

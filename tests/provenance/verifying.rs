@@ -305,8 +305,9 @@ fn a_step_follows_from_the_plan_and_from_the_steps_before_it() {
       | the attestation's step objects-vm: tool emcc: expected <sha256>, found <sha256>
       | the attestation's step objects-vm: tool emcc: expected 3.1.6, sha256 <sha256>, found 3.1.7, sha256 <sha256>
     # a step that is not there
-    error: dist/manifest.json does not hold: the attestation's step weights: record: expected one, found none; and 1 more
+    error: dist/manifest.json does not hold: the attestation's step weights: record: expected one, found none; and 2 more
       | the attestation's step weights: record: expected one, found none
+      | the attestation's step gates: input weights/weights: expected nothing, found <sha256>
       | the attestation's step package: input weights/weights: expected nothing, found <sha256>
     "#);
 }

@@ -1,0 +1,5 @@
+//! `smoke`, with browsers that are not there, browsers that misbehave, and a real one.
+
+mod faking;
+mod lab;
+mod real;
