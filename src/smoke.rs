@@ -1,4 +1,5 @@
-//! Trying a model library in a real browser: that it loads, answers, and answers the same twice.
+//! Trying a model library in a real browser: that it loads, answers, and answers the same twice. And a
+//! generator, which brings its own check.
 //!
 //! Knows nothing of plans and builds. What is found is a [`SmokeReport`], also where there is no
 //! browser or no adapter to try it with; an error is what keeps a trial from being made at all.
@@ -21,9 +22,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use report::{Adapter, Check, EngineFigures, Figures, Model, Outcome, SmokeReport, Weights};
+pub use report::{
+    Adapter, Check, EngineFigures, Figures, GeneratorFigures, Model, Outcome, Said, SmokeReport, Weights,
+};
 pub use script::TOLERANCE;
-pub use subject::{Subject, SubjectError, Subjects, read_manifest, role};
+pub use subject::{Generator, Library, Subject, SubjectError, Subjects, read_manifest, role};
 
 use crate::error::{Class, Error, Fault, Result};
 use crate::interrupt::{Interrupt, Interrupted};
@@ -148,9 +151,9 @@ pub fn smoke_all(subjects: &[Subject], request: &Request, interrupt: &Interrupt)
     Ok(SmokeReports { outcome, libraries })
 }
 
-/// Tries one library.
+/// Tries one library or generator.
 pub fn smoke(subject: &Subject, request: &Request, interrupt: &Interrupt) -> Result<SmokeReport> {
-    let mut report = SmokeReport::begin(&subject.name);
+    let mut report = SmokeReport::begin(subject.name());
     let ended = trial::run(subject, request, &mut report, interrupt);
     match ended {
         Ok(()) => report.conclude(true),

@@ -23,4 +23,4 @@ resume=()
 [ ! -d ../workspace ] || resume=(--resume)
 "$program" build --pins pins.toml --workspace "$directory/workspace" "${resume[@]}"
 "$program" verify dist/manifest.json
-node "$here/browser.mjs" dist
+"$program" smoke dist/manifest.json

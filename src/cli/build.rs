@@ -40,7 +40,7 @@ pub(super) struct BuildArgs {
     /// Deliver to this directory instead of the one in the pins file
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Then try each library in a headless browser, as `smoke` does
+    /// Then try each library and generator in a headless browser, as `smoke` does
     #[arg(long, conflicts_with = "dry_run")]
     smoke: bool,
     /// With --smoke: the browser [default: Chromium or Chrome on PATH]
@@ -85,7 +85,7 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
 
 /// Tries what was built, and says both.
 fn try_out(args: &BuildArgs, built: &BuildReport, context: &Context) -> Result<ExitCode> {
-    let libraries = built.artifacts.iter().filter(|(_, entry)| entry.role == role::LIBRARY);
+    let libraries = built.artifacts.iter().filter(|(_, entry)| role::is_tried(&entry.role));
     let names: Vec<String> = libraries.map(|(path, _)| path.to_string()).collect();
     let request = crate::smoke::Request { browser: args.browser.clone(), ..Default::default() };
     let reports = smoke::of_manifest(&built.manifest, Some(&built.destination), &names, &request, context)?;

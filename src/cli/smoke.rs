@@ -8,16 +8,17 @@ use clap::Args;
 
 use super::Context;
 use crate::error::Result;
-use crate::smoke::{self, Request, SmokeReports, Subject};
+use crate::smoke::{self, Library, Request, SmokeReports, Subject};
 use crate::ui;
 
 /// Flags of `smoke`.
 #[derive(Debug, Args)]
 pub(super) struct SmokeArgs {
-    /// The manifest of a build: its libraries, with their browser module, engine and weights
+    /// The manifest of a build: its libraries, with their browser module, engine and weights, and its
+    /// generators, with all that is delivered
     #[arg(required_unless_present = "library")]
     manifest: Option<PathBuf>,
-    /// Try this library of the manifest only; can be given several times
+    /// Try this library or generator of the manifest only; can be given several times
     #[arg(short, long, value_name = "NAME")]
     model: Vec<String>,
     /// A library's WebAssembly file, instead of a manifest
@@ -108,13 +109,13 @@ pub(super) fn run(args: &SmokeArgs, context: &Context) -> Result<ExitCode> {
     let reports = match (&args.manifest, &args.library, &args.browser_module) {
         (_, Some(library), Some(browser_module)) => {
             let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let subject = Subject {
+            let subject = Subject::Library(Library {
                 name,
                 library: library.clone(),
                 browser_module: browser_module.clone(),
                 engine: args.engine.clone(),
                 weights: None,
-            };
+            });
             smoke::smoke_all(&[subject], &request, &context.interrupt)?
         }
         (manifest, _, _) => {
@@ -126,7 +127,7 @@ pub(super) fn run(args: &SmokeArgs, context: &Context) -> Result<ExitCode> {
     Ok(code_of(&reports))
 }
 
-/// Tries the libraries of a manifest whose paths start from `root`.
+/// Tries the libraries and generators of a manifest whose paths start from `root`.
 pub(super) fn of_manifest(
     manifest: &Path,
     root: Option<&Path>,

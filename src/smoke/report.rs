@@ -143,6 +143,38 @@ pub struct Figures {
     /// Through the engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
+    /// By a generator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generator: Option<GeneratorFigures>,
+}
+
+/// What a generator tells of its own check.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GeneratorFigures {
+    /// The runtime's name and version.
+    pub runtime: Option<String>,
+    /// Milliseconds until the model was loaded.
+    #[serde(serialize_with = "rounded")]
+    pub load_ms: Option<f64>,
+    /// Tokens that were generated.
+    pub tokens: Option<u64>,
+    /// Of these.
+    #[serde(serialize_with = "rounded")]
+    pub tokens_per_second: Option<f64>,
+    /// What was said.
+    pub said: Vec<Said>,
+}
+
+/// One thing that a generator said.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Said {
+    /// What it was given.
+    pub text: String,
+    /// The seed of its draws.
+    pub seed: Option<i64>,
+    /// What it made of that.
+    pub said: String,
 }
 
 /// What was measured through the engine.
@@ -172,7 +204,7 @@ pub struct SmokeReport {
     pub schema: u32,
     /// Of all checks.
     pub outcome: Outcome,
-    /// The library's name.
+    /// The library's name, or the generator's.
     pub library: String,
     /// The browser's name and version.
     pub browser: Option<String>,

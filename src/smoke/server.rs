@@ -189,7 +189,7 @@ fn answer(stream: &TcpStream, site: &Site) -> io::Result<()> {
         site.weights_peak.fetch_max(*now, Ordering::SeqCst);
         thread::sleep(HOLD);
     }
-    let content = site.pages().get(path).cloned();
+    let content = site.pages().get(&decode(path)).cloned();
     let opened = content.and_then(|content| match content {
         Content::Bytes(bytes) => Some((bytes.len() as u64, Box::new(io::Cursor::new(bytes)) as Box<dyn Read>)),
         Content::File(path) => {
@@ -206,6 +206,20 @@ fn answer(stream: &TcpStream, site: &Site) -> io::Result<()> {
         body = Box::new(io::empty());
     }
     respond(stream, "200 OK", kind_of(path), length, &mut body)
+}
+
+/// The path with its percent-encoded bytes (RFC 3986, section 2.1) as they are meant. What is published
+/// is looked up by its whole name, so that nothing can lead out of it.
+fn decode(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Method and target of the request; nothing when it is not one.
@@ -285,6 +299,7 @@ mod tests {
         let server = Server::start().unwrap();
         server.publish("/", "page");
         server.publish("/library.wasm", "asm");
+        server.publish("/a b%#é", "odd");
         server.publish_directory("/w/", root.path()).unwrap();
         assert!(server.url("/x").starts_with("http://127.0.0.1:"));
         let page = get(&server, "/?query");
@@ -296,6 +311,8 @@ mod tests {
         ));
         let head = ask(&server, "HEAD / HTTP/1.1\r\n\r\n");
         assert!(head.contains("Content-Length: 4") && head.ends_with("\r\n\r\n"), "{head}");
+        assert!(get(&server, "/a%20b%25%23%C3%A9").ends_with("odd"));
+        assert!(get(&server, "/a%20b%%23%c3%a9?x").ends_with("odd"));
         assert!(server.missing().is_empty());
     }
 

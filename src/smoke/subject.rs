@@ -1,5 +1,6 @@
-//! What is tried: the files of one library, unpacked.
+//! What is tried: the files of one library, or of one generator, unpacked.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::manifest::{Entries, Entry, Manifest};
 use crate::pins::RelativePath;
 use crate::printable::escape_name;
 
-use role::{ENGINE, LIBRARY, MODULE, WEIGHTS};
+use role::{ENGINE, GENERATOR, LIBRARY, MODULE, WEIGHTS};
 
 /// The roles that a manifest gives to what is needed here.
 pub mod role {
@@ -26,11 +27,48 @@ pub mod role {
     pub const ENGINE: &str = "engine";
     /// A tensor cache: its index and its shards.
     pub const WEIGHTS: &str = "weights";
+    /// An ES module that runs a model with the files beside it, and whose `check` says how that went.
+    pub const GENERATOR: &str = "generator";
+
+    /// Whether what has this role can be tried by itself.
+    pub fn is_tried(role: &str) -> bool {
+        role == LIBRARY || role == GENERATOR
+    }
+}
+
+/// What one trial is of.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A library for the GPU.
+    Library(Library),
+    /// A model that brings its own runtime and its own check.
+    Generator(Generator),
+}
+
+impl Subject {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Library(library) => &library.name,
+            Self::Generator(generator) => &generator.name,
+        }
+    }
+}
+
+/// A module and everything that is delivered with it.
+#[derive(Debug, Clone)]
+pub struct Generator {
+    /// Its name.
+    pub name: String,
+    /// Its path among `files`.
+    pub module: String,
+    /// The unpacked files of the manifest, by their paths from its root, without the encoding's suffix.
+    pub files: BTreeMap<String, PathBuf>,
 }
 
 /// The files of one library, as a page would get them.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct Library {
     /// Its name.
     pub name: String,
     /// The WebAssembly module.
@@ -46,7 +84,7 @@ pub struct Subject {
 /// The subjects of a manifest; the unpacked files go with it.
 #[derive(Debug)]
 pub struct Subjects {
-    /// In the manifest's order.
+    /// Libraries before generators, each in the order in which they were asked for, or the manifest's.
     pub subjects: Vec<Subject>,
     _unpacked: TempDir,
 }
@@ -121,34 +159,48 @@ impl Fault for SubjectError {
     }
 }
 
-/// Finds the libraries in the manifest at `path`, or those that `wanted` names, and unpacks what goes
-/// with them. Paths in the manifest start from `root`, or from its own directory.
+/// Finds the libraries and generators in the manifest at `path`, or those that `wanted` names, and unpacks
+/// what goes with them. Paths in the manifest start from `root`, or from its own directory.
 pub fn read_manifest(path: &Path, root: Option<&Path>, wanted: &[String], interrupt: &Interrupt) -> Result<Subjects> {
     let entries = Manifest::read(path)?.entries(path)?;
     let root = root.or_else(|| path.parent()).unwrap_or(Path::new("."));
     let with_role = |role| entries.iter().filter(move |(_, entry)| entry.role == role).collect::<Vec<_>>();
-    let libraries = choose(path, with_role(LIBRARY), wanted)?;
-    let module = only(path, MODULE, &with_role(MODULE))?;
-    let engines = with_role(ENGINE);
+    let there = entries.iter().filter(|(_, entry)| role::is_tried(&entry.role)).collect();
+    let chosen = choose(path, there, wanted)?;
     let unpacked = tempfile::Builder::new().prefix("smoke-").tempdir();
     let unpacked = unpacked.map_err(|source| SubjectError::Io { path: std::env::temp_dir(), source })?;
     let unpack = |found: (&RelativePath, &Entry)| unpack(root, found, unpacked.path(), interrupt);
 
-    let browser_module = unpack(module)?;
-    let engine = if engines.is_empty() { None } else { Some(unpack(only(path, ENGINE, &engines)?)?) };
-    // Weights in a manifest of several libraries could be anybody's.
-    let alone = with_role(LIBRARY).len() == 1;
-    let weights = if alone { unpack_weights(&entries, &unpack, unpacked.path())? } else { None };
-    let subject = |found: (&RelativePath, &Entry)| {
-        Ok(Subject {
-            name: name_of(found.0).to_owned(),
-            library: unpack(found)?,
-            browser_module: browser_module.clone(),
-            engine: engine.clone(),
-            weights: weights.clone(),
-        })
-    };
-    let subjects = libraries.into_iter().map(subject).collect::<Result<_, SubjectError>>()?;
+    let (generators, libraries): (Vec<Found>, Vec<Found>) =
+        chosen.into_iter().partition(|(_, entry)| entry.role == GENERATOR);
+    let mut subjects = Vec::new();
+    if !libraries.is_empty() {
+        let module = only(path, MODULE, &with_role(MODULE))?;
+        let engines = with_role(ENGINE);
+        let browser_module = unpack(module)?;
+        let engine = if engines.is_empty() { None } else { Some(unpack(only(path, ENGINE, &engines)?)?) };
+        // Weights in a manifest of several libraries could be anybody's.
+        let alone = with_role(LIBRARY).len() == 1;
+        let weights = if alone { unpack_weights(&entries, &unpack, unpacked.path())? } else { None };
+        for found in libraries {
+            subjects.push(Subject::Library(Library {
+                name: name_of(found.0).to_owned(),
+                library: unpack(found)?,
+                browser_module: browser_module.clone(),
+                engine: engine.clone(),
+                weights: weights.clone(),
+            }));
+        }
+    }
+    if !generators.is_empty() {
+        // What a generator asks for is its own affair: everything is there.
+        let unpack_named = |found: Found<'_>| Ok((unpacked_name(found.0, found.1).to_owned(), unpack(found)?));
+        let files: BTreeMap<_, _> = entries.iter().map(unpack_named).collect::<Result<_, SubjectError>>()?;
+        subjects.extend(generators.into_iter().map(|(path, entry)| {
+            let module = unpacked_name(path, entry).to_owned();
+            Subject::Generator(Generator { name: module.clone(), module, files: files.clone() })
+        }));
+    }
     Ok(Subjects { subjects, _unpacked: unpacked })
 }
 
@@ -156,7 +208,7 @@ type Found<'a> = (&'a RelativePath, &'a Entry);
 
 fn choose<'a>(manifest: &Path, libraries: Vec<Found<'a>>, wanted: &[String]) -> Result<Vec<Found<'a>>, SubjectError> {
     if libraries.is_empty() {
-        return Err(SubjectError::NoRole { manifest: manifest.into(), role: LIBRARY });
+        return Err(SubjectError::NoRole { manifest: manifest.into(), role: "model-library or generator" });
     }
     if wanted.is_empty() {
         return Ok(libraries);
@@ -235,98 +287,4 @@ fn unpack(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::artifact::encoding::encode;
-    use crate::pins::Encoding;
-
-    /// A manifest of these artifacts, by path, role and content, gzipped where the path says so.
-    fn manifest(artifacts: &[(&str, &str, &str)]) -> (TempDir, PathBuf) {
-        let root = tempfile::tempdir().unwrap();
-        let mut entries = Entries::new();
-        for (path, role, content) in artifacts {
-            let (plain, target) = (root.path().join("plain"), root.path().join(path));
-            std::fs::write(&plain, content).unwrap();
-            std::fs::create_dir_all(target.parent().unwrap()).unwrap();
-            let encoding = if Path::new(path).extension().is_some_and(|extension| extension == "gz") {
-                Encoding::Gzip
-            } else {
-                Encoding::Identity
-            };
-            let encoded = encode(&plain, &target, encoding, 6, &Interrupt::default()).unwrap();
-            let path: RelativePath = path.parse().unwrap();
-            entries.insert(path.clone(), Entry::new(&path, *role, &encoded));
-        }
-        let file = root.path().join("manifest.json");
-        std::fs::write(&file, Manifest::fresh(&entries)).unwrap();
-        (root, file)
-    }
-
-    fn read(path: &Path, wanted: &[&str]) -> Result<Subjects> {
-        let wanted: Vec<String> = wanted.iter().map(|&name| name.into()).collect();
-        read_manifest(path, None, &wanted, &Interrupt::default())
-    }
-
-    const PAIR: [(&str, &str, &str); 4] = [
-        ("a.wasm.gz", LIBRARY, "library"),
-        ("tvmjs.cjs.gz", MODULE, "module"),
-        ("w/tensor-cache.json.gz", WEIGHTS, "{}"),
-        ("w/params_shard_0.bin", WEIGHTS, "bytes"),
-    ];
-
-    #[test]
-    fn a_library_is_unpacked_with_what_goes_with_it() {
-        let (_root, path) = manifest(&PAIR);
-        let found = read(&path, &[]).unwrap();
-        let [subject] = &found.subjects[..] else { panic!("{found:?}") };
-        assert_eq!((subject.name.as_str(), &subject.engine), ("a", &None));
-        let text = |path: &Path| std::fs::read_to_string(path).unwrap();
-        assert_eq!((text(&subject.library).as_str(), text(&subject.browser_module).as_str()), ("library", "module"));
-        let weights = subject.weights.as_ref().unwrap();
-        assert_eq!(
-            (text(&weights.join(weights::INDEX)), text(&weights.join("params_shard_0.bin"))),
-            ("{}".into(), "bytes".into())
-        );
-        let directory = weights.clone();
-        drop(found);
-        assert!(!directory.exists());
-    }
-
-    #[test]
-    fn of_several_libraries_any_can_be_named() {
-        let all = [&PAIR[..], &[("b.wasm", LIBRARY, "other"), ("e.js", ENGINE, "engine")]].concat();
-        let (_root, path) = manifest(&all);
-        let names = |wanted: &[&str]| {
-            read(&path, wanted).unwrap().subjects.into_iter().map(|subject| subject.name).collect::<Vec<_>>()
-        };
-        assert_eq!(names(&[]), ["a", "b"]);
-        assert_eq!(names(&["b"]), ["b"]);
-        assert_eq!(names(&["a.wasm.gz"]), ["a"]);
-        let subject = read(&path, &["b"]).unwrap().subjects.remove(0);
-        assert!(subject.engine.is_some() && subject.weights.is_none());
-        let error = read(&path, &["c"]).unwrap_err();
-        assert_eq!((error.class(), error.to_string()), (Class::Usage, "no library is called c; there are a, b".into()));
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused() {
-        let (_root, path) = manifest(&PAIR[..1]);
-        assert!(read(&path, &[]).unwrap_err().to_string().ends_with("no artifact with the role browser-module"));
-        let (_root, path) = manifest(&PAIR[1..]);
-        assert!(read(&path, &[]).unwrap_err().to_string().ends_with("no artifact with the role model-library"));
-        let (_root, path) = manifest(&[&PAIR[..], &[("t.cjs", MODULE, "other")]].concat());
-        assert!(read(&path, &[]).unwrap_err().to_string().contains("several artifacts with the role browser-module"));
-
-        let (root, path) = manifest(&PAIR);
-        std::fs::write(root.path().join("w/params_shard_0.bin"), "other").unwrap();
-        let error = read(&path, &[]).unwrap_err();
-        assert_eq!(error.class(), Class::Artifact);
-        assert!(error.to_string().contains("is not what the manifest says"), "{error}");
-        std::fs::remove_file(root.path().join("a.wasm.gz")).unwrap();
-        assert_eq!(read(&path, &[]).unwrap_err().class(), Class::Artifact);
-        let interrupt = Interrupt::default();
-        interrupt.raise();
-        let error = read_manifest(&path, None, &[], &interrupt).unwrap_err();
-        assert_eq!(error.class(), Class::Interrupted);
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! One trial, stage by stage. A stage that does not hold leaves its check in the report and ends the trial.
 
+mod generator;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -15,7 +17,7 @@ use super::report::{Check, Model, SmokeReport, Weights, bytes_of};
 use super::script::{self, Script, TOLERANCE};
 use super::server::{Content, Server};
 use super::weights::{self, WeightsError};
-use super::{Request, SmokeError, Subject, engine};
+use super::{Library, Request, SmokeError, Subject, engine};
 use crate::interrupt::Interrupt;
 
 /// Where the model's files stand: the engine appends the last two parts to a model's url by itself.
@@ -46,24 +48,26 @@ pub(super) fn run(subject: &Subject, request: &Request, report: &mut SmokeReport
     let host = |what| move |source| SmokeError::Host { what, source };
     let server = Server::start().map_err(host("serve on 127.0.0.1"))?;
     let scratch = tempfile::Builder::new().prefix("smoke-").tempdir().map_err(host("make a temporary directory"))?;
-    publish(&server, subject);
     let deadline = Instant::now() + request.timeout;
     let mut browser = launch(request, report, deadline, interrupt)?;
-    let mut trial = Trial { subject, request, report, server, scratch, interrupt };
-    let tried = trial.try_everything(&mut browser);
+    let mut trial = Trial { request, report, server, scratch, interrupt };
+    let tried = match subject {
+        Subject::Library(library) => trial.try_library(library, &mut browser),
+        Subject::Generator(generator) => trial.try_generator(generator, &mut browser),
+    };
     trial.check_requests();
     tried
 }
 
-fn publish(server: &Server, subject: &Subject) {
+fn publish(server: &Server, library: &Library) {
     server.publish("/", include_str!("page/page.html"));
     server.publish("/engine.html", include_str!("page/engine.html"));
     server.publish("/smoke/instruments.js", include_str!("page/instruments.js"));
     server.publish("/smoke/library.js", include_str!("page/library.js"));
     server.publish("/smoke/engine.js", include_str!("page/engine.js"));
-    server.publish("/library.wasm", Content::File(subject.library.clone()));
-    server.publish("/tvmjs.cjs", Content::File(subject.browser_module.clone()));
-    if let Some(engine) = &subject.engine {
+    server.publish("/library.wasm", Content::File(library.library.clone()));
+    server.publish("/tvmjs.cjs", Content::File(library.browser_module.clone()));
+    if let Some(engine) = &library.engine {
         server.publish("/web-llm.js", Content::File(engine.clone()));
     }
 }
@@ -98,7 +102,6 @@ struct Known {
 }
 
 struct Trial<'a> {
-    subject: &'a Subject,
     request: &'a Request,
     report: &'a mut SmokeReport,
     server: Server,
@@ -137,21 +140,22 @@ impl Trial<'_> {
         self.stage(stage, result)
     }
 
-    fn try_everything(&mut self, browser: &mut Browser) -> Staged<()> {
+    fn try_library(&mut self, library: &Library, browser: &mut Browser) -> Staged<()> {
+        publish(&self.server, library);
         let opened = browser.open(&self.server.url("/"));
         let mut page = self.stage("page", opened.map_err(PageError::from))?;
-        let tried = self.try_library(&mut page);
+        let tried = self.try_calls(library, &mut page);
         self.finish(&mut page, "");
         let known = tried?;
         let closed = page.close();
         self.stage("page", closed.map_err(PageError::from))?;
-        self.try_engine(browser, &known)
+        self.try_engine(library, browser, &known)
     }
 
-    fn try_library(&mut self, page: &mut Page) -> Staged<Known> {
+    fn try_calls(&mut self, library: &Library, page: &mut Page) -> Staged<Known> {
         self.find_adapter(page)?;
         let (metadata, kind) = self.open_library(page)?;
-        let weights = self.prepare_weights(&metadata)?;
+        let weights = self.prepare_weights(library, &metadata)?;
         self.load(page)?;
         let compiled = self.call(page, "shaders", "compile", &json!({}))?;
         self.report.figures.compile_ms = compiled["ms"].as_f64();
@@ -223,8 +227,8 @@ impl Trial<'_> {
         Ok((metadata, kind))
     }
 
-    fn prepare_weights(&mut self, metadata: &Metadata) -> Staged<PathBuf> {
-        let given = self.request.weights.clone().or_else(|| self.subject.weights.clone());
+    fn prepare_weights(&mut self, library: &Library, metadata: &Metadata) -> Staged<PathBuf> {
+        let given = self.request.weights.clone().or_else(|| library.weights.clone());
         let given = given.filter(|_| self.request.ballast == 0);
         let directory = given.clone().unwrap_or_else(|| self.scratch.path().to_owned());
         let Request { seed, shard_size, ballast, .. } = *self.request;
@@ -296,8 +300,8 @@ impl Trial<'_> {
         written.map_err(|error| SmokeError::Input { path: path.clone(), reason: error.to_string() }.into())
     }
 
-    fn try_engine(&mut self, browser: &mut Browser, known: &Known) -> Staged<()> {
-        if !self.request.engine || self.subject.engine.is_none() {
+    fn try_engine(&mut self, library: &Library, browser: &mut Browser, known: &Known) -> Staged<()> {
+        if !self.request.engine || library.engine.is_none() {
             return Ok(());
         }
         if !engine::is_complete(&known.weights) {
@@ -339,11 +343,15 @@ impl Trial<'_> {
             let name = if engine.is_empty() { "gpu" } else { "engine-gpu" };
             self.report.checks.push(complaints(name, &errors, "no GPU error, and no lost device"));
         }
+        self.collect(page, if engine.is_empty() { "console" } else { "engine-console" });
+    }
+
+    /// Collects what the browser itself has to say of the page, as the check `name`.
+    fn collect(&mut self, page: &mut Page, name: &'static str) {
         // What was not found is told by its path, under another name.
         let said = page.complaints().iter().filter(|complaint| !complaint.text.starts_with("network: "));
         let (serious, mild): (Vec<_>, Vec<_>) = said.partition(|complaint| complaint.serious);
         let serious: Vec<&str> = serious.into_iter().map(|complaint| complaint.text.as_str()).collect();
-        let name = if engine.is_empty() { "console" } else { "engine-console" };
         self.report.checks.push(complaints(name, &serious, "no error on the console"));
         let left = MOST_WARNINGS.saturating_sub(self.report.warnings.len());
         self.report.warnings.extend(mild.into_iter().take(left).map(|complaint| complaint.text.clone()));

@@ -38,6 +38,11 @@ fn render_one(text: &mut String, report: &SmokeReport) {
         let (bytes, shards) = (human_bytes(weights.extent.bytes), weights.extent.shards);
         let _ = writeln!(text, "  {origin}: {bytes} in {shards} files");
     }
+    for said in report.figures.generator.iter().flat_map(|generator| &generator.said) {
+        let seed = said.seed.map(|seed| format!(" ({seed})")).unwrap_or_default();
+        let line = format!("{}{seed}: {}", said.text, said.said);
+        let _ = writeln!(text, "  said     {}", cut(&escape_name(&line), LONGEST));
+    }
     for (name, value) in figures(&report.figures) {
         let _ = writeln!(text, "  {name:<42} {value}");
     }
@@ -66,6 +71,14 @@ fn figures(figures: &Figures) -> Vec<(&'static str, String)> {
             ("engine: time to first token", ms(engine.first_token_ms)),
             ("engine: tokens a second", rate(engine.tokens_per_second)),
             ("engine: GPU buffers, peak", bytes(engine.gpu_peak)),
+        ]);
+    }
+    if let Some(generator) = &figures.generator {
+        lines.extend([
+            ("generator: runtime", generator.runtime.clone()),
+            ("generator: loaded in", ms(generator.load_ms)),
+            ("generator: tokens", generator.tokens.map(|count| count.to_string())),
+            ("generator: tokens a second", rate(generator.tokens_per_second)),
         ]);
     }
     lines.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()

@@ -6,8 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use rebuild_model::artifact::encoding::encode;
+use rebuild_model::interrupt::Interrupt;
+use rebuild_model::manifest::{Entries, Entry, Manifest};
+use rebuild_model::pins::{Encoding, RelativePath};
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// The manifest's name in a lab.
+pub const MANIFEST: &str = "manifest.json";
 
 /// A directory and what runs in it.
 pub struct Lab(TempDir);
@@ -93,9 +100,30 @@ impl Lab {
         symlink(found.expect("a Chromium on PATH; .ci/set-up installs one"), self.path("bin/chromium")).unwrap();
     }
 
+    /// A manifest of these artifacts, by path, role and content; as an argument it takes the place of the library.
+    pub fn deliver(&self, artifacts: &[(&str, &str, &str)]) {
+        let mut entries = Entries::new();
+        for (path, role, content) in artifacts {
+            self.write("plain", content);
+            std::fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+            let encoding = if Path::new(path).extension().is_some_and(|extension| extension == "gz") {
+                Encoding::Gzip
+            } else {
+                Encoding::Identity
+            };
+            let encoded = encode(&self.path("plain"), &self.path(path), encoding, 6, &Interrupt::default()).unwrap();
+            let path: RelativePath = path.parse().unwrap();
+            entries.insert(path.clone(), Entry::new(&path, *role, &encoded));
+        }
+        self.write(MANIFEST, Manifest::fresh(&entries));
+    }
+
     fn command(&self, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rebuild-model"));
-        command.args(["smoke", "--library", "library.wasm", "--browser-module", "tvmjs.cjs"]);
+        command.arg("smoke");
+        if !more.contains(&MANIFEST) {
+            command.args(["--library", "library.wasm", "--browser-module", "tvmjs.cjs"]);
+        }
         if !more.contains(&"--format") {
             command.args(["--format", "json"]);
         }
