@@ -54,6 +54,8 @@ pub struct Parameters {
     pub web_runtime: Option<Name>,
     /// The model's path in the destination; a name that ends in `.onnx`.
     pub model: RelativePath,
+    /// How large the Python environment is.
+    pub environment: Environment,
     /// `[recipe.onnx-int8.quantization]`.
     pub quantization: Quantization,
     /// `[recipe.onnx-int8.parity]`.
@@ -62,6 +64,16 @@ pub struct Parameters {
     pub graph: Graph,
     /// `[recipe.onnx-int8.generation]`.
     pub generation: Generation,
+}
+
+/// About how much space the Python environment takes: torch of `PyPI` brings CUDA's libraries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Environment {
+    /// Its wheels, in MiB.
+    pub wheels_mib: u32,
+    /// What is installed of them, in MiB.
+    pub installed_mib: u32,
 }
 
 /// Architectures that stay causal without transformers' mask.
@@ -157,8 +169,7 @@ const PROBED: &str = "[2, 17, 300]";
 
 pub(super) fn add_steps(draft: &mut Draft<'_>, parameters: &Parameters) -> Result<(), PlanError> {
     check(draft, parameters)?;
-    // torch of PyPI brings CUDA's libraries.
-    parts::python_of_size(draft, 2300, 3900)?;
+    parts::python_of_size(draft, parameters.environment.wheels_mib, parameters.environment.installed_mib)?;
     let files = add_model(draft, parameters)?;
     add_export(draft, parameters)?;
     let model = add_quantization(draft, parameters)?;
