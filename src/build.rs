@@ -313,7 +313,8 @@ fn check_listed(spec: &Package, path: &Path) -> Result<(), ManifestError> {
     let missing = spec.artifacts.iter().filter_map(|artifact| {
         let file = format!("{}{}", artifact.path, artifact.encoding.suffix());
         let below = format!("{}/", artifact.path);
-        let stands = listed.iter().any(|key| *key == file || key.starts_with(&below));
+        let parts = format!("{file}.parts.json");
+        let stands = listed.iter().any(|key| *key == file || *key == parts || key.starts_with(&below));
         (!stands).then_some(file)
     });
     let missing: Vec<String> = missing.collect();

@@ -28,6 +28,7 @@ mod entry;
 mod error;
 mod json;
 mod merge;
+pub mod parts;
 
 pub(crate) use entry::hashed_name;
 pub use entry::{Entry, Integrity, integrity_of};

@@ -73,6 +73,8 @@ pub struct Packaging {
     /// The largest size in bytes that a delivered file may have. 26 214 400 (25 MiB) by default,
     /// the limit of hosts that have one.
     pub size_limit: u64,
+    /// Whether a larger file is delivered in parts, with a list of them; otherwise it ends the build.
+    pub split: bool,
 }
 
 /// The largest file that the usual static hosts accept, in bytes.
@@ -86,6 +88,7 @@ impl Default for Packaging {
             encoding: Encoding::Gzip,
             level: 9,
             size_limit: HOST_FILE_LIMIT,
+            split: false,
         }
     }
 }

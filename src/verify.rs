@@ -14,6 +14,7 @@ mod derived;
 mod dispute;
 mod files;
 mod kept;
+mod parts;
 mod policy;
 mod problem;
 
@@ -223,6 +224,10 @@ fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Repo
     let beside = beside.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let root = options.root.clone().unwrap_or_else(|| beside.to_owned());
     let (artifacts, mut findings) = files::inspect(&manifest, &root, interrupt)?;
+    // Joined only when each is what its entry says: what is wrong with one is said once.
+    if findings.is_empty() {
+        findings.extend(parts::check(&manifest, &root, interrupt));
+    }
     let mut attested = None;
     if let (Some(attestation), Some(stated)) = (&attestation, stated) {
         let held = attested::hold(attestation, stated, manifest_path.as_deref().map(|_| &manifest), options);

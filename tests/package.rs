@@ -4,11 +4,14 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use rebuild_model::artifact::encoding::{Encoded, FileId};
+use rebuild_model::digest::hash_file;
 use rebuild_model::error::{Class, Fault};
 use rebuild_model::exec::package::{PackageError, PublishError, Published, files_of, manifest_of, package, publish};
 use rebuild_model::interrupt::Interrupt;
-use rebuild_model::manifest::{ChangeKind, Entries, Manifest, ManifestError};
-use rebuild_model::pins::Encoding;
+use rebuild_model::manifest::parts::{Part, Parts};
+use rebuild_model::manifest::{ChangeKind, Entries, Entry, Manifest, ManifestError, Update};
+use rebuild_model::pins::{Encoding, RelativePath};
 use rebuild_model::step::{ArtifactSpec, Package, Template};
 use rebuild_model::verify::{self, Options, Problem, VerifyError};
 use tempfile::TempDir;
@@ -43,6 +46,7 @@ impl Env {
             ],
             level: 9,
             size_limit: 26_214_400,
+            split: false,
             destination: "site".parse().unwrap(),
             manifest: "site/manifest.json".parse().unwrap(),
         };
@@ -90,6 +94,47 @@ fn snapshot(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         .collect();
     found.sort();
     found
+}
+
+/// A change to a list of parts.
+type Spoil = fn(&mut Parts);
+
+#[test]
+fn a_file_over_the_limit_is_delivered_in_parts_that_join_to_it() {
+    let mut env = Env::new();
+    let whole = env.package_into("whole").unwrap()["lib.wasm.gz"].clone();
+    env.spec.split = true;
+    env.spec.size_limit = whole.packed.size / 3;
+    env.deliver();
+    env.verify().unwrap();
+    let list = env.path("site/lib.wasm.gz.parts.json");
+    let parts = Parts::read(&fs::read(&list).unwrap()).unwrap();
+    assert_eq!((parts.packed, parts.unpacked, parts.role.as_str()), (whole.packed, whole.unpacked, "model-library"));
+    assert!(parts.parts.len() >= 3 && parts.parts.iter().all(|part| part.id.size <= env.spec.size_limit));
+    let read = |part: &Part| fs::read(env.path("site").join(part.path.as_str())).unwrap();
+    let joined: Vec<u8> = parts.parts.iter().flat_map(read).collect();
+    assert_eq!(joined, fs::read(env.path("whole/package/files/lib.wasm.gz")).unwrap());
+    assert!(!env.path("site/lib.wasm.gz").exists());
+
+    // Every file is what the manifest says; what the list says of them together is not true.
+    let cases: [(Spoil, &str); 4] = [
+        (|list| list.parts.swap(0, 1), "joined: expected sha256"),
+        (|list| drop(list.parts.pop()), "joined: expected sha256"),
+        (|list| list.unpacked.size -= 1, "joined: more than the expected"),
+        (|list| list.parts[0].path = "elsewhere".parse().unwrap(), "its part elsewhere is not in the manifest"),
+    ];
+    for (spoil, expected) in cases {
+        let mut spoilt = parts.clone();
+        spoil(&mut spoilt);
+        fs::write(&list, serde_json::to_vec(&spoilt).unwrap()).unwrap();
+        let id = FileId::from(hash_file(&list).unwrap());
+        let encoded = Encoded { encoding: Encoding::Identity, encoder: "none".into(), packed: id, unpacked: id };
+        let path = "lib.wasm.gz.parts.json".parse::<RelativePath>().unwrap();
+        let entries = Entries::from([(path.clone(), Entry::new(&path, "parts", &encoded))]);
+        Update::prepare(&env.path("site/manifest.json"), &entries).unwrap().commit().unwrap();
+        let error = env.verify().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

@@ -77,7 +77,18 @@ pub fn decode(
     sink: impl Write,
     interrupt: &Interrupt,
 ) -> io::Result<Decoded> {
-    let mut reader = BufReader::with_capacity(BLOCK, Tap::new(File::open(path)?, interrupt));
+    decode_from(File::open(path)?, encoding, limit, sink, interrupt)
+}
+
+/// The same of what `source` gives.
+pub fn decode_from(
+    source: impl Read,
+    encoding: Encoding,
+    limit: u64,
+    sink: impl Write,
+    interrupt: &Interrupt,
+) -> io::Result<Decoded> {
+    let mut reader = BufReader::with_capacity(BLOCK, Tap::new(source, interrupt));
     let mut out = Bounded { sink, hasher: Hasher::new(), left: limit };
     let name = encoding.name();
     let ended = match encoding {

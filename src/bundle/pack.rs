@@ -24,10 +24,18 @@ pub(super) fn pack(
     let (tar, packed) = (scratch.join("bundle.tar"), scratch.join("bundle.tar.gz"));
     write_tar(root, name, &tar, interrupt)?;
     let encoded = encode(&tar, &packed, Encoding::Gzip, level, interrupt)?;
-    let mut replacement = Replacement::begin(into).map_err(at(into))?;
-    let copy = |replacement: &mut Replacement| std::io::copy(&mut File::open(&packed)?, replacement);
-    copy(&mut replacement).and_then(|_| replacement.sync()).map_err(at(into))?;
-    replacement.commit().map_err(at(into))?;
+    let sync = || File::open(&packed)?.sync_all();
+    sync().map_err(at(&packed))?;
+    // The directory and the archive may be wanted on different file systems.
+    match fs::rename(&packed, into) {
+        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+            let mut replacement = Replacement::begin(into).map_err(at(into))?;
+            let copy = |replacement: &mut Replacement| std::io::copy(&mut File::open(&packed)?, replacement);
+            copy(&mut replacement).and_then(|_| replacement.sync()).map_err(at(into))?;
+            replacement.commit().map_err(at(into))?;
+        }
+        renamed => renamed.map_err(at(into))?,
+    }
     Ok(encoded.packed)
 }
 

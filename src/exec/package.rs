@@ -5,6 +5,7 @@
 //! outside the workspace has changed until [`publish`] is called.
 
 mod publish;
+mod split;
 
 pub use publish::{Document, PublishError, Published, publish, publish_with};
 
@@ -103,7 +104,7 @@ impl Fault for PackageError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::TooLarge { .. } => Some(
-                "build smaller parts (fewer bytes a weight shard), encode with `br` or at a higher level, or raise `size_limit` under [packaging] if the host takes such files".into(),
+                "build smaller parts (fewer bytes a weight shard), encode with `br` or at a higher level, deliver larger files in parts (`split = true` under [packaging]), or raise `size_limit` if the host takes such files".into(),
             ),
             Self::Collision { .. } => Some("give every artifact a path of its own".into()),
             Self::Source { .. } | Self::Name { .. } => Some("look at the step that makes this file".into()),
@@ -181,7 +182,10 @@ pub fn package(
             .map_err(|source| PackageError::Encoding { artifact: delivery.path.clone(), source })?;
         Ok((delivery.path.clone(), Entry::new(&delivery.path, delivery.role, &encoded)))
     });
-    let entries = encoded.into_iter().collect::<Result<Entries, PackageError>>()?;
+    let mut entries = encoded.into_iter().collect::<Result<Entries, PackageError>>()?;
+    if spec.split {
+        split::split(&files, &mut entries, spec.size_limit, interrupt)?;
+    }
     check_sizes(&entries, spec.size_limit)?;
     let path = manifest_of(out);
     fs::write(&path, Manifest::fresh(&entries)).map_err(|source| PackageError::Io { path, source })?;

@@ -119,8 +119,9 @@ fn render_action(text: &mut String, action: &Action) {
             let (destination, manifest) = (&package.destination, &package.manifest);
             let _ = writeln!(
                 text,
-                "     into    {destination}, manifest {manifest}, at most {} bytes a file",
-                package.size_limit
+                "     into    {destination}, manifest {manifest}, at most {} bytes a file{}",
+                package.size_limit,
+                if package.split { ", larger ones in parts" } else { "" }
             );
         }
         // What these do is wholly said by the list of inputs.

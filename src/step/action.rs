@@ -246,6 +246,9 @@ pub struct Package {
     pub level: u8,
     /// The largest size in bytes that a delivered file may have.
     pub size_limit: u64,
+    /// Whether a larger file is delivered in parts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub split: bool,
     /// The directory that receives the files, relative to the pins file.
     pub destination: RelativePath,
     /// The manifest, relative to the pins file.

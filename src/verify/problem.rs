@@ -51,6 +51,12 @@ pub enum Problem {
     /// There is nothing to verify, which proves nothing.
     #[error("the manifest lists no artifact")]
     NoArtifacts,
+    /// A file in parts is not what its list says.
+    #[error("what it lists does not hold: {reason}")]
+    Parts {
+        /// What is wrong.
+        reason: String,
+    },
     /// A part of the entry is not there.
     #[error("`{field}` is missing from its entry")]
     FieldMissing {

@@ -78,6 +78,7 @@ impl Draft<'_> {
             artifacts,
             level: packaging.level,
             size_limit: packaging.size_limit,
+            split: packaging.split,
             destination: packaging.destination.clone(),
             manifest: packaging.manifest.clone(),
         };

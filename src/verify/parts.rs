@@ -1,0 +1,64 @@
+//! Files that were delivered in parts: are they what their list says when they are joined?
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::problem::{Finding, Problem};
+use crate::artifact::decoding::decode_from;
+use crate::interrupt::Interrupt;
+use crate::manifest::Manifest;
+use crate::manifest::parts::{LARGEST, LIST_ROLE, Part, Parts};
+
+/// What is wrong with the lists of parts in `manifest`, whose artifacts lie below `root` and are what
+/// their own entries say.
+pub(super) fn check(manifest: &Manifest, root: &Path, interrupt: &Interrupt) -> Vec<Finding> {
+    let entries: BTreeMap<&str, Value> =
+        manifest.artifacts().map(|(name, text)| (name, serde_json::from_str(text).unwrap_or_default())).collect();
+    let lists = entries.iter().filter(|(_, entry)| entry["role"] == LIST_ROLE);
+    let found = lists.filter_map(|(name, _)| {
+        let reason = check_list(&root.join(name), &entries, root, interrupt).err()?;
+        Some(Finding::new(Some(name), Problem::Parts { reason }))
+    });
+    found.collect()
+}
+
+fn check_list(list: &Path, entries: &BTreeMap<&str, Value>, root: &Path, interrupt: &Interrupt) -> Result<(), String> {
+    let words = |error: io::Error| error.to_string();
+    let mut bytes = Vec::new();
+    File::open(list).map_err(words)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(words)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("it is larger than {LARGEST} bytes"));
+    }
+    let parts = Parts::read(&bytes)?;
+    for Part { path, id } in &parts.parts {
+        let Some(entry) = entries.get(path.as_str()) else {
+            return Err(format!("its part {path} is not in the manifest"));
+        };
+        let (sha256, size) = (&entry["packed"]["sha256"], &entry["packed"]["size"]);
+        if *sha256 != id.sha256.to_string() || *size != id.size {
+            return Err(format!("the manifest says something else of its part {path}"));
+        }
+    }
+    let mut joined: Box<dyn Read> = Box::new(io::empty());
+    for part in &parts.parts {
+        let path = root.join(part.path.as_str());
+        // Asked before it is opened: opening a pipe would wait for ever.
+        if !fs::metadata(&path).map_err(words)?.is_file() {
+            return Err(format!("its part {} is not a regular file", part.path));
+        }
+        joined = Box::new(joined.chain(File::open(path).map_err(words)?));
+    }
+    let found = decode_from(joined, parts.encoding, parts.unpacked.size, io::sink(), interrupt).map_err(words)?;
+    if found.packed != parts.packed {
+        return Err(format!("joined: expected sha256 {}, found {}", parts.packed.sha256, found.packed.sha256));
+    }
+    match found.unpacked {
+        Ok(unpacked) if unpacked == parts.unpacked => Ok(()),
+        Ok(unpacked) => Err(format!("decoded: expected sha256 {}, found {}", parts.unpacked.sha256, unpacked.sha256)),
+        Err(error) => Err(format!("joined: {error}")),
+    }
+}
