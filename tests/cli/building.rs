@@ -151,7 +151,7 @@ fn an_artifact_over_the_limit_is_refused_and_nothing_is_delivered() {
       |             40  tvmjs.cjs.gz
       |             16  weights/tensor-cache.json
       |             11  weights/params_shard_0.bin
-    hint: build smaller parts (fewer bytes a weight shard), encode with `br` or at a higher level, or raise `size_limit` under [packaging] if the host takes such files
+    hint: build smaller parts (fewer bytes a weight shard), encode with `br` or at a higher level, deliver larger files in parts (`split = true` under [packaging]), or raise `size_limit` if the host takes such files
     "#);
     assert!(!env.path("site/dist").exists());
 }
