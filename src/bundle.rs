@@ -21,7 +21,7 @@ mod vendor;
 pub use contents::Vendored;
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -32,6 +32,7 @@ use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
 use crate::exec::{Observe, local};
 use crate::interrupt::Interrupt;
+use crate::manifest::Manifest;
 use crate::provenance::{self, Attestation};
 use crate::settings::Settings;
 use crate::step::Action;
@@ -92,6 +93,12 @@ pub enum BundleError {
         /// The path.
         path: PathBuf,
     },
+    /// What stands where the archive should be made is no archive.
+    #[error("{path} is there already, and is no archive in gzip")]
+    NoArchive {
+        /// The path.
+        path: PathBuf,
+    },
     /// The attestation is of another build than the one that is bundled.
     #[error("attestation {path} is of a build with pins of sha256 {found}, and the pins file has {expected}")]
     OtherBuild {
@@ -128,7 +135,7 @@ pub enum BundleError {
 impl Fault for BundleError {
     fn class(&self) -> Class {
         match self {
-            Self::Exists { .. } => Class::Usage,
+            Self::Exists { .. } | Self::NoArchive { .. } => Class::Usage,
             Self::OtherBuild { .. } | Self::OtherPlan { .. } => Class::PinMismatch,
             Self::Io { .. } => Class::Preflight,
             Self::Encoding(error) => error.class(),
@@ -138,6 +145,7 @@ impl Fault for BundleError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Exists { .. } => Some("name a directory that is not there yet".into()),
+            Self::NoArchive { .. } => Some("name a file that is not there yet, or an earlier bundle".into()),
             Self::OtherBuild { .. } => {
                 Some("build again, or name the attestation of these pins with --attestation".into())
             }
@@ -157,6 +165,19 @@ fn at(path: &Path) -> impl Fn(io::Error) -> BundleError {
     move |source| BundleError::Io { path: path.clone(), source }
 }
 
+/// Refuses to replace what is no archive, such as the pins file.
+fn check_archive(path: &Path) -> Result<(), BundleError> {
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let mut head = Vec::new();
+    // Asked before it is opened: opening a pipe would wait for ever.
+    if fs::metadata(path).map_err(at(path))?.is_file() {
+        fs::File::open(path).and_then(|file| file.take(2).read_to_end(&mut head)).map_err(at(path))?;
+    }
+    if head == [0x1f, 0x8b] { Ok(()) } else { Err(BundleError::NoArchive { path: path.to_owned() }) }
+}
+
 /// Makes the bundle of what `prepared` plans.
 ///
 /// Everything is made in a temporary directory beside its place and renamed when it is whole. Only
@@ -170,6 +191,12 @@ pub fn bundle(
 ) -> Result<Bundled> {
     if let Some(path) = request.directory.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
         return Err(BundleError::Exists { path: path.clone() }.into());
+    }
+    if let Some(path) = &request.archive {
+        check_archive(path)?;
+    }
+    if let Some(path) = &request.manifest {
+        Manifest::read(path)?;
     }
     if request.vendor {
         check_recorded(&prepared.plan)?;

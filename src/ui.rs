@@ -112,7 +112,8 @@ pub fn print(text: &str) -> Result<(), CannotPrint> {
 
 /// Writes a result as JSON to standard output.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), CannotPrint> {
-    print(&serde_json::to_string_pretty(value).unwrap_or_default())
+    let text = serde_json::to_string_pretty(value).map_err(|error| CannotPrint(error.into()))?;
+    print(&text)
 }
 
 impl<'a> MakeWriter<'a> for Terminal {

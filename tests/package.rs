@@ -117,7 +117,8 @@ fn a_file_over_the_limit_is_delivered_in_parts_that_join_to_it() {
     assert!(!env.path("site/lib.wasm.gz").exists());
 
     // Every file is what the manifest says; what the list says of them together is not true.
-    let cases: [(Spoil, &str); 4] = [
+    let cases: [(Spoil, &str); 5] = [
+        (|list| list.path = "manifest.json".parse().unwrap(), "it is the list of manifest.json"),
         (|list| list.parts.swap(0, 1), "joined: expected sha256"),
         (|list| drop(list.parts.pop()), "joined: expected sha256"),
         (|list| list.unpacked.size -= 1, "joined: more than the expected"),
@@ -135,6 +136,14 @@ fn a_file_over_the_limit_is_delivered_in_parts_that_join_to_it() {
         let error = env.verify().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+
+    // Parts that nobody can join.
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(env.path("site/manifest.json")).unwrap()).unwrap();
+    manifest["artifacts"].as_object_mut().unwrap().remove("lib.wasm.gz.parts.json").unwrap();
+    fs::write(env.path("site/manifest.json"), manifest.to_string()).unwrap();
+    let error = env.verify().unwrap_err().to_string();
+    assert!(error.contains("part-000: its parts do not hold: it is a part, and no list names it"), "{error}");
 }
 
 #[test]

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use serde::Serialize;
 
 use super::{BadCommandLine, Context};
 use crate::artifact::browser::BrowserModule;
 use crate::error::{Class, Result};
 use crate::gate::leaks::{self, Scanner};
-use crate::gate::{self, Expectations, Expected};
+use crate::gate::{self, Expectations, Expected, Finding};
 use crate::host::Machine;
-use crate::inspect::{Content, Inspected, inspect, render};
+use crate::inspect::{Content, Inspected, Inspection, inspect, render};
 use crate::ui;
 
 /// Flags of `inspect`.
@@ -70,10 +70,18 @@ pub(super) fn run(args: &InspectArgs, context: &Context) -> Result<ExitCode> {
     if judged && findings.is_empty() {
         text.push_str("the gates find nothing\n");
     }
-    context
-        .print(&json!({ "schema": 1, "files": inspections, "findings": findings }), || text.trim_end().to_owned())?;
+    let shown = Shown { schema: 1, files: &inspections, findings: &findings };
+    context.print(&shown, || text.trim_end().to_owned())?;
     let code = if gate::is_stopped(&findings) { Class::Artifact.exit_code() } else { 0 };
     Ok(ExitCode::from(code))
+}
+
+/// What was looked into, and what is wrong with it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    schema: u32,
+    files: &'a [Inspection],
+    findings: &'a [Finding],
 }
 
 fn expectations(args: &InspectArgs, context: &Context) -> Result<(Expectations, Option<BrowserModule>)> {

@@ -30,9 +30,13 @@ pub(super) fn run(args: &SignArgs, context: &Context) -> Result<ExitCode> {
     }
     let mut attestation = Attestation::read(&args.attestation)?;
     let into = args.output.as_ref().unwrap_or(&args.attestation);
+    // What stands there is lost, so it may only be an attestation.
+    if into.symlink_metadata().is_ok() {
+        Attestation::read(into)?;
+    }
     let added = attestation.sign(&key, into)?;
     let id = key.public().id();
-    context.print(&json!({ "attestation": into, "key": id, "added": added }), || {
+    context.print(&json!({ "attestation": into.display().to_string(), "key": id, "added": added }), || {
         if added { format!("{} is signed by {id}", into.display()) } else { format!("{id} has signed already") }
     })?;
     Ok(ExitCode::SUCCESS)

@@ -37,7 +37,7 @@ pub(super) struct SmokeArgs {
     #[arg(long, value_name = "FILE")]
     reference: Option<PathBuf>,
     /// How far a logit may be from its reference [default: the reference's own, or 0.02]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_tolerance)]
     tolerance: Option<f64>,
     /// Write the last logits of each call to this file, as a reference for another library
     #[arg(long, value_name = "FILE")]
@@ -90,6 +90,12 @@ impl BrowserArgs {
             ..Request::default()
         }
     }
+}
+
+/// Anything is within a distance that is no number.
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|error: std::num::ParseFloatError| error.to_string())?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("a number from 0 is wanted".into()) }
 }
 
 pub(super) fn run(args: &SmokeArgs, context: &Context) -> Result<ExitCode> {

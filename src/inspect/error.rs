@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::artifact::decoding::DecodingError;
 use crate::artifact::library::LibraryError;
 use crate::error::{Class, Fault};
+use crate::interrupt::Interrupted;
 
 /// Why a file cannot be looked into.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +54,7 @@ pub enum InspectError {
 impl Fault for InspectError {
     fn class(&self) -> Class {
         match self {
+            Self::Read { source, .. } if is_interrupted(source) => Class::Interrupted,
             Self::Read { .. } | Self::NotAFile { .. } => Class::Usage,
             Self::Packed { .. } | Self::Library { .. } | Self::Malformed { .. } => Class::Artifact,
         }
@@ -60,10 +62,15 @@ impl Fault for InspectError {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Read { source, .. } if is_interrupted(source) => return None,
             Self::Read { .. } | Self::NotAFile { .. } => "name a file that you may read".into(),
             Self::Packed { .. } | Self::Library { .. } | Self::Malformed { .. } => {
                 "it may have been cut short on its way: compare it with the manifest by `rebuild-model verify`".into()
             }
         })
     }
+}
+
+fn is_interrupted(error: &io::Error) -> bool {
+    matches!(error.get_ref(), Some(source) if source.is::<Interrupted>())
 }

@@ -1,6 +1,6 @@
 //! Files that were delivered in parts: are they what their list says when they are joined?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,29 +11,47 @@ use super::problem::{Finding, Problem};
 use crate::artifact::decoding::decode_from;
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
-use crate::manifest::parts::{LARGEST, LIST_ROLE, Part, Parts};
+use crate::manifest::parts::{LARGEST, LIST_ROLE, PART_ROLE, Part, Parts};
 
 /// What is wrong with the lists of parts in `manifest`, whose artifacts lie below `root` and are what
 /// their own entries say.
 pub(super) fn check(manifest: &Manifest, root: &Path, interrupt: &Interrupt) -> Vec<Finding> {
     let entries: BTreeMap<&str, Value> =
         manifest.artifacts().map(|(name, text)| (name, serde_json::from_str(text).unwrap_or_default())).collect();
-    let lists = entries.iter().filter(|(_, entry)| entry["role"] == LIST_ROLE);
-    let found = lists.filter_map(|(name, _)| {
-        let reason = check_list(&root.join(name), &entries, root, interrupt).err()?;
-        Some(Finding::new(Some(name), Problem::Parts { reason }))
-    });
-    found.collect()
+    let mut findings = Vec::new();
+    let mut listed = BTreeSet::new();
+    for (name, _) in entries.iter().filter(|(_, entry)| entry["role"] == LIST_ROLE) {
+        match check_list(name, &entries, root, interrupt) {
+            Ok(parts) => listed.extend(parts.parts.into_iter().map(|part| part.path.to_string())),
+            Err(reason) => findings.push(Finding::new(Some(name), Problem::Parts { reason })),
+        }
+    }
+    // Without a whole list nobody can join them, and with a wrong one that was said.
+    let parts = entries.iter().filter(|(name, entry)| entry["role"] == PART_ROLE && !listed.contains(**name));
+    if findings.is_empty() {
+        findings.extend(parts.map(|(name, _)| {
+            Finding::new(Some(name), Problem::Parts { reason: "it is a part, and no list names it".into() })
+        }));
+    }
+    findings
 }
 
-fn check_list(list: &Path, entries: &BTreeMap<&str, Value>, root: &Path, interrupt: &Interrupt) -> Result<(), String> {
+fn check_list(
+    name: &str,
+    entries: &BTreeMap<&str, Value>,
+    root: &Path,
+    interrupt: &Interrupt,
+) -> Result<Parts, String> {
     let words = |error: io::Error| error.to_string();
     let mut bytes = Vec::new();
-    File::open(list).map_err(words)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(words)?;
+    File::open(root.join(name)).map_err(words)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(words)?;
     if bytes.len() as u64 > LARGEST {
         return Err(format!("it is larger than {LARGEST} bytes"));
     }
     let parts = Parts::read(&bytes)?;
+    if name.strip_suffix(".parts.json") != Some(parts.path.as_str()) {
+        return Err(format!("it is the list of {}", parts.path));
+    }
     for Part { path, id } in &parts.parts {
         let Some(entry) = entries.get(path.as_str()) else {
             return Err(format!("its part {path} is not in the manifest"));
@@ -57,7 +75,7 @@ fn check_list(list: &Path, entries: &BTreeMap<&str, Value>, root: &Path, interru
         return Err(format!("joined: expected sha256 {}, found {}", parts.packed.sha256, found.packed.sha256));
     }
     match found.unpacked {
-        Ok(unpacked) if unpacked == parts.unpacked => Ok(()),
+        Ok(unpacked) if unpacked == parts.unpacked => Ok(parts),
         Ok(unpacked) => Err(format!("decoded: expected sha256 {}, found {}", parts.unpacked.sha256, unpacked.sha256)),
         Err(error) => Err(format!("joined: {error}")),
     }

@@ -52,7 +52,7 @@ pub enum Problem {
     #[error("the manifest lists no artifact")]
     NoArtifacts,
     /// A file in parts is not what its list says.
-    #[error("what it lists does not hold: {reason}")]
+    #[error("its parts do not hold: {reason}")]
     Parts {
         /// What is wrong.
         reason: String,

@@ -68,6 +68,32 @@ fn a_bundle_is_the_same_whoever_makes_it() {
 }
 
 #[test]
+fn nothing_but_an_archive_is_replaced_and_nothing_but_a_manifest_taken_for_one() {
+    let env = mini();
+    let pins = env.read("site/pins.toml");
+    let ran = env.run(&["bundle", "-o", "pins.toml", "--offline"]).code(1);
+    assert!(ran.stderr.contains("pins.toml is there already, and is no archive"), "{}", ran.stderr);
+    assert_eq!(env.read("site/pins.toml"), pins);
+    env.write("site/garbage", "no manifest");
+    env.run(&["bundle", "-o", "new.tar.gz", "--manifest", "garbage", "--offline"]).code(8);
+    assert!(!env.path("site/new.tar.gz").exists());
+}
+
+#[test]
+fn what_is_signed_replaces_nothing_but_an_attestation_and_smoke_wants_a_distance() {
+    let env = mini();
+    env.build(&[]).code(0);
+    // RFC 8410, section 10.3.
+    let key = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+    env.write("site/key", key);
+    env.run(&["sign", "dist/manifest.intoto.json", "--key", "key", "--output", "key"]).code(8);
+    assert_eq!(env.read("site/key"), key);
+    for tolerance in ["NaN", "inf", "-1"] {
+        env.run(&["smoke", "dist/manifest.json", &format!("--tolerance={tolerance}")]).code(1);
+    }
+}
+
+#[test]
 fn what_was_bundled_is_built_elsewhere_without_anything_else() {
     let env = bundled();
     unpack(&env.path("out/bundle.tar.gz"), &env.path("elsewhere"));
