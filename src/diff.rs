@@ -122,7 +122,7 @@ impl Body {
 /// Compares two files by what they are, and says what that is.
 fn compare_files(left: &Body, right: &Body, depth: usize, sink: &mut Sink) -> Result<&'static str, DiffError> {
     sink.check()?;
-    if bytes::are_equal(left, right)? {
+    if bytes::are_equal(left, right, sink.interrupt())? {
         return Ok("file");
     }
     let (kind, other) = (kind::recognize(left)?, kind::recognize(right)?);

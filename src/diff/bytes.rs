@@ -5,6 +5,7 @@ use std::io::{BufReader, Read};
 
 use super::finding::Sink;
 use super::{Body, DiffError};
+use crate::interrupt::Interrupt;
 
 const BLOCK: usize = 256 * 1024;
 
@@ -94,12 +95,12 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Whether both have the same bytes.
-pub(super) fn are_equal(left: &Body, right: &Body) -> Result<bool, DiffError> {
+pub(super) fn are_equal(left: &Body, right: &Body, interrupt: &Interrupt) -> Result<bool, DiffError> {
     if left.size != right.size {
         return Ok(false);
     }
     let mut equal = true;
-    walk(left, right, |_, before, after| {
+    walk(left, right, interrupt, |_, before, after| {
         equal = before == after;
         equal
     })?;
@@ -109,7 +110,7 @@ pub(super) fn are_equal(left: &Body, right: &Body) -> Result<bool, DiffError> {
 /// Describes where the bytes differ.
 pub(super) fn compare(left: &Body, right: &Body, sink: &mut Sink) -> Result<(), DiffError> {
     let mut ranges = Ranges::default();
-    walk(left, right, |offset, before, after| {
+    walk(left, right, sink.interrupt(), |offset, before, after| {
         let common = before.len().min(after.len());
         ranges.look(offset, &before[..common], &after[..common]);
         true
@@ -128,11 +129,17 @@ pub(super) fn compare(left: &Body, right: &Body, sink: &mut Sink) -> Result<(), 
 
 /// Gives `look` blocks of both at the same offset, as long as it wants more; where one has ended its
 /// block is shorter.
-fn walk(left: &Body, right: &Body, mut look: impl FnMut(u64, &[u8], &[u8]) -> bool) -> Result<(), DiffError> {
+fn walk(
+    left: &Body,
+    right: &Body,
+    interrupt: &Interrupt,
+    mut look: impl FnMut(u64, &[u8], &[u8]) -> bool,
+) -> Result<(), DiffError> {
     let mut readers = [BufReader::new(left.open()?), BufReader::new(right.open()?)];
     let mut blocks = [vec![0; BLOCK], vec![0; BLOCK]];
     let mut offset = 0;
     loop {
+        interrupt.check()?;
         let mut lengths = [0, 0];
         for (index, body) in [left, right].into_iter().enumerate() {
             lengths[index] = fill(&mut readers[index], &mut blocks[index])

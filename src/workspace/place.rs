@@ -98,7 +98,7 @@ impl Fault for WorkspaceError {
                 "name an unused path with --workspace; nothing there was touched".into()
             }
             Self::Locked { .. } => "wait for the other build, or name another path with --workspace".into(),
-            Self::NotAWorkspace { .. } => "leave out --resume to begin a new build".into(),
+            Self::NotAWorkspace { .. } => "build there first, or name the workspace of a build with --workspace; a new build goes without --resume".into(),
             Self::NotIgnored { rule, repository, .. } => {
                 format!("add the line `{rule}` to {}", repository.join(".gitignore").display())
             }

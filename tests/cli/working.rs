@@ -19,7 +19,7 @@ fn an_existing_workspace_is_refused_and_left_alone() {
     "#);
     assert_snapshot!(env.build(&["--resume"]).code(3).stderr, @r#"
     error: ROOT/site/.rebuild/tvm-webgpu is not a workspace of an earlier build
-    hint: leave out --resume to begin a new build
+    hint: build there first, or name the workspace of a build with --workspace; a new build goes without --resume
     "#);
     assert_eq!(env.listing("site/.rebuild"), before);
     env.build(&["-w", &env.text("work")]).code(0);
