@@ -11,15 +11,14 @@ use serde::Serialize;
 
 use self::delivery::{Built, deliver};
 use self::reasons::Before;
-use crate::clock;
 use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
-use crate::exec::{self, Limits, Observe, Run, environment, perform::Performer};
+use crate::exec::{self, Limits, Observe, Run, perform::Performer};
 use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
-use crate::journal::{self, Entry, Journal, Outcome, Record, RunRecord};
+use crate::journal::{self, Journal, Outcome, Record};
 use crate::key::Decision;
-use crate::manifest::{self, Entries, ManifestError};
+use crate::manifest::{self, Entries, ManifestError, parts};
 use crate::pins::{self, PinsError, Platform, RelativePath};
 use crate::plan::Plan;
 use crate::provenance;
@@ -175,26 +174,9 @@ pub fn build(
         memory_mib: request.memory_mib.unwrap_or(host.memory_mib),
     };
     let mut journal = Journal::open(&workspace.journal())?;
-    let run_record = RunRecord {
-        schema: journal::SCHEMA,
-        plan: plan.digest(),
-        pins: prepared.digest,
-        builder: concat!("rebuild-model ", env!("CARGO_PKG_VERSION")).to_owned(),
-        platform: host.platform.clone(),
-        isolation: host.isolation,
-        jobs: limits.jobs,
-        passed_through: environment::passed_through(),
-        started: clock::now(),
-    };
-    journal.append(&Entry::Run(run_record.clone()))?;
     let performer = Performer {
-        settings,
-        directory: &prepared.directory,
-        isolation: host.isolation,
         record_unknown: request.record_unknown,
-        repositories: None,
-        wrapper: &[],
-        interrupt,
+        ..Performer::new(settings, &prepared.directory, host.isolation, interrupt)
     };
     let run = Run {
         plan,
@@ -206,6 +188,7 @@ pub fn build(
         limits,
         earlier: &earlier,
     };
+    let run_record = run.begin(prepared.digest, &mut journal)?;
     let finished = exec::run(&run, &mut journal)?;
     let built = Built { prepared, request, workspace: &workspace, host: &host, run: &run_record, finished: &finished };
     let published = deliver(&built, interrupt)?;
@@ -283,7 +266,7 @@ fn attestation_place(prepared: &Prepared, request: &Request) -> PathBuf {
         _ => None,
     });
     let manifest = spec.map(|spec| places(spec, prepared, request).1).unwrap_or_default();
-    crate::provenance::beside(&manifest)
+    provenance::beside(&manifest)
 }
 
 /// Refuses a destination that could not be published to, before an hour of work is done for it.
@@ -313,7 +296,7 @@ fn check_listed(spec: &Package, path: &Path) -> Result<(), ManifestError> {
     let missing = spec.artifacts.iter().filter_map(|artifact| {
         let file = format!("{}{}", artifact.path, artifact.encoding.suffix());
         let below = format!("{}/", artifact.path);
-        let parts = format!("{file}.parts.json");
+        let parts = parts::name_of(&file);
         let stands = listed.iter().any(|key| *key == file || *key == parts || key.starts_with(&below));
         (!stands).then_some(file)
     });

@@ -16,7 +16,7 @@ use crate::build::Prepared;
 use crate::digest::hash_file;
 use crate::error::{Class, Fault, Result};
 use crate::exec::perform::Performer;
-use crate::exec::{self, Event, Limits, Observe, Run};
+use crate::exec::{self, Event, Observe, Run};
 use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Record};
@@ -77,25 +77,9 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
     let scratch = tempfile::Builder::new().prefix("rebuild-lock").tempdir().map_err(failed)?;
     let workspace = Workspace::create(&scratch.path().join("workspace"))?;
     let host = Host::probe(&plan, &Remembered::default(), interrupt)?;
-    let performer = Performer {
-        settings,
-        directory: &prepared.directory,
-        isolation: host.isolation,
-        record_unknown: true,
-        repositories: None,
-        wrapper: &[],
-        interrupt,
-    };
-    let run = Run {
-        plan: &plan,
-        workspace: &workspace,
-        host: &host,
-        performer: &performer,
-        observer: &Quiet,
-        interrupt,
-        limits: Limits { jobs: host.cores, memory_mib: host.memory_mib },
-        earlier: &std::collections::BTreeMap::new(),
-    };
+    let performer =
+        Performer { record_unknown: true, ..Performer::new(settings, &prepared.directory, host.isolation, interrupt) };
+    let run = Run::first(&plan, &workspace, &host, &performer, &Quiet);
     let mut journal = Journal::open(&workspace.journal())?;
     let records = exec::run(&run, &mut journal)?.records;
 

@@ -3,7 +3,7 @@
 //! The steps that fetch are run as in a build, in a workspace that is thrown away; so everything is
 //! checked as in a build, and comes from wherever a build would get it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -12,8 +12,9 @@ use super::{MIRRORS, at};
 use crate::build::Prepared;
 use crate::digest::hash_file;
 use crate::error::Result;
+use crate::exec::input::move_file;
 use crate::exec::perform::Performer;
-use crate::exec::{self, Finished, Limits, Observe, Run, git};
+use crate::exec::{self, Finished, Observe, Run, git};
 use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -40,24 +41,10 @@ pub(super) fn vendor(
     let work = scratch.path().canonicalize().map_err(at(scratch.path()))?;
     let workspace = Workspace::create(&work.join("workspace"))?;
     let performer = Performer {
-        settings,
-        directory: &prepared.directory,
-        isolation: host.isolation,
-        record_unknown: false,
         repositories: Some(&repositories),
-        wrapper: &[],
-        interrupt,
+        ..Performer::new(settings, &prepared.directory, host.isolation, interrupt)
     };
-    let run = Run {
-        plan: &plan,
-        workspace: &workspace,
-        host: &host,
-        performer: &performer,
-        observer,
-        interrupt,
-        limits: Limits { jobs: host.cores, memory_mib: host.memory_mib },
-        earlier: &BTreeMap::new(),
-    };
+    let run = Run::first(&plan, &workspace, &host, &performer, observer);
     let mut journal = Journal::open(&workspace.journal())?;
     let finished = exec::run(&run, &mut journal)?;
     let mut vendored = keep_files(&plan, &workspace, into)?;
@@ -101,14 +88,6 @@ fn keep_files(plan: &Plan, workspace: &Workspace, into: &Path) -> Result<Vec<Ven
         }
     }
     Ok(vendored)
-}
-
-/// Moves a file, between file systems where it must.
-fn move_file(from: &Path, to: &Path) -> std::io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => fs::copy(from, to).map(drop),
-        renamed => renamed,
-    }
 }
 
 /// Says which repository stands for which url.

@@ -167,7 +167,7 @@ impl Wanted<'_> {
 }
 
 /// Moves a file, over an existing one, between file systems where it must. Its mode becomes 0644.
-pub(super) fn move_file(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::set_permissions(from, PermissionsExt::from_mode(0o644))?;
     match std::fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {

@@ -40,6 +40,13 @@ pub struct Performer<'a> {
     pub interrupt: &'a Interrupt,
 }
 
+impl<'a> Performer<'a> {
+    /// One that takes recorded inputs only, keeps no repositories and starts commands as they are.
+    pub fn new(settings: &'a Settings, directory: &'a Path, isolation: bool, interrupt: &'a Interrupt) -> Self {
+        Self { settings, directory, isolation, record_unknown: false, repositories: None, wrapper: &[], interrupt }
+    }
+}
+
 impl Perform for Performer<'_> {
     fn perform(&self, step: &Step, place: &Place<'_>, log: &StepLog) -> Result<Performed> {
         let out = place.out();

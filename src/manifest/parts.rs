@@ -21,6 +21,11 @@ pub const PART_ROLE: &str = "part";
 /// The most bytes of a list: far more than any file has parts for.
 pub const LARGEST: u64 = 1 << 20;
 
+/// The path of the list of the parts of the file at `path`.
+pub fn name_of(path: &str) -> String {
+    format!("{path}.parts.json")
+}
+
 /// What a file was before it was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

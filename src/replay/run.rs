@@ -9,13 +9,12 @@ use super::partial;
 use super::variation::Variant;
 use super::verdict::{Outcome, ToolDrift};
 use super::{ReplayError, Request, Source};
-use crate::clock;
 use crate::diff::{self, Finding};
 use crate::error::{Class, Error, Result};
-use crate::exec::{self, Limits, Observe, Run, environment, package, perform::Performer};
+use crate::exec::{self, Limits, Observe, Run, package, perform::Performer};
 use crate::host::Host;
 use crate::interrupt::Interrupt;
-use crate::journal::{self, Entry, Journal, RunRecord};
+use crate::journal::{self, Journal};
 use crate::manifest::Entries;
 use crate::past::{self, Past, StepDifference, find_differences};
 use crate::settings::Settings;
@@ -142,13 +141,9 @@ fn perform(setting: &Setting, variant: &Variant, part: &partial::Prepared, works
     workspace.write(&workspace.plan(), &text)?;
     let directory = source.directory();
     let performer = Performer {
-        settings,
-        directory: &directory,
-        isolation: host.isolation,
         record_unknown: source.attestation().statement().predicate.build_definition.external_parameters.record_unknown,
-        repositories: None,
         wrapper: &variant.wrapper,
-        interrupt,
+        ..Performer::new(settings, &directory, host.isolation, interrupt)
     };
     let run = Run {
         plan: &part.plan,
@@ -161,17 +156,7 @@ fn perform(setting: &Setting, variant: &Variant, part: &partial::Prepared, works
         earlier: &part.earlier,
     };
     let mut journal = Journal::open(&workspace.journal())?;
-    journal.append(&Entry::Run(RunRecord {
-        schema: journal::SCHEMA,
-        plan: part.plan.digest(),
-        pins: crate::digest::Digest::of(source.attestation().pins()?.1.as_bytes()),
-        builder: concat!("rebuild-model ", env!("CARGO_PKG_VERSION")).to_owned(),
-        platform: host.platform.clone(),
-        isolation: host.isolation,
-        jobs: variant.jobs,
-        passed_through: environment::passed_through(),
-        started: clock::now(),
-    }))?;
+    run.begin(crate::digest::Digest::of(source.attestation().pins()?.1.as_bytes()), &mut journal)?;
     exec::run(&run, &mut journal).map(drop)
 }
 

@@ -11,7 +11,7 @@ use super::problem::{Finding, Problem};
 use crate::artifact::decoding::decode_from;
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
-use crate::manifest::parts::{LARGEST, LIST_ROLE, PART_ROLE, Part, Parts};
+use crate::manifest::parts::{LARGEST, LIST_ROLE, PART_ROLE, Part, Parts, name_of};
 
 /// What is wrong with the lists of parts in `manifest`, whose artifacts lie below `root` and are what
 /// their own entries say.
@@ -49,7 +49,7 @@ fn check_list(
         return Err(format!("it is larger than {LARGEST} bytes"));
     }
     let parts = Parts::read(&bytes)?;
-    if name.strip_suffix(".parts.json") != Some(parts.path.as_str()) {
+    if name != name_of(parts.path.as_str()) {
         return Err(format!("it is the list of {}", parts.path));
     }
     for Part { path, id } in &parts.parts {

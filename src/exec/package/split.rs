@@ -26,7 +26,7 @@ pub(super) fn split(
         let Some(entry) = entries.remove(&path) else { continue };
         let whole = files.join(path.as_str());
         let failed = |source| PackageError::Io { path: whole.clone(), source };
-        let cut = cut(&whole, &path, limit, interrupt).map_err(failed)?;
+        let cut = cut(files, &path, limit, interrupt).map_err(failed)?;
         fs::remove_file(&whole).map_err(failed)?;
         for part in &cut {
             add(entries, &part.path, PART_ROLE, part.id)?;
@@ -41,7 +41,7 @@ pub(super) fn split(
             unpacked: entry.unpacked,
             parts: cut,
         };
-        let name = named(&path, "parts.json")?;
+        let name = read(&path, &parts::name_of(path.as_str()))?;
         let target = files.join(name.as_str());
         let text = serde_json::to_string_pretty(&list).map_err(|error| failed(error.into()))? + "\n";
         fs::write(&target, text).map_err(failed)?;
@@ -50,25 +50,23 @@ pub(super) fn split(
     Ok(())
 }
 
-fn cut(whole: &Path, path: &RelativePath, limit: u64, interrupt: &Interrupt) -> io::Result<Vec<Part>> {
-    let mut source = File::open(whole)?;
+fn cut(files: &Path, path: &RelativePath, limit: u64, interrupt: &Interrupt) -> io::Result<Vec<Part>> {
+    let mut source = File::open(files.join(path.as_str()))?;
     let mut parts = Vec::new();
     loop {
-        let name = named(path, &format!("part-{:03}", parts.len())).map_err(io::Error::other)?;
-        let mut target = whole.as_os_str().to_owned();
-        target.push(&name.as_str()[path.as_str().len()..]);
-        let target = Path::new(&target);
-        if io::copy(&mut (&mut source).take(limit.max(1)), &mut File::create_new(target)?)? == 0 {
+        let name = read(path, &format!("{path}.part-{:03}", parts.len())).map_err(io::Error::other)?;
+        let target = files.join(name.as_str());
+        if io::copy(&mut (&mut source).take(limit.max(1)), &mut File::create_new(&target)?)? == 0 {
             fs::remove_file(target)?;
             return Ok(parts);
         }
-        parts.push(Part { path: name, id: identify(target, interrupt)? });
+        parts.push(Part { path: name, id: identify(&target, interrupt)? });
     }
 }
 
-fn named(path: &RelativePath, suffix: &str) -> Result<RelativePath, PackageError> {
-    let name = || PackageError::Name { artifact: path.to_string(), path: Path::new(suffix).to_owned() };
-    format!("{path}.{suffix}").parse().map_err(|_| name())
+/// A name made from `path`, as a path in a manifest.
+fn read(path: &RelativePath, name: &str) -> Result<RelativePath, PackageError> {
+    name.parse().map_err(|_| PackageError::Name { artifact: path.to_string(), path: name.into() })
 }
 
 fn add(entries: &mut Entries, path: &RelativePath, role: &str, id: FileId) -> Result<(), PackageError> {
