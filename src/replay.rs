@@ -4,6 +4,7 @@
 //!
 //! **Invariant**: nothing but step outputs that were hashed just now counts as equal.
 
+mod drift;
 mod page;
 mod partial;
 mod published;
@@ -12,13 +13,14 @@ mod source;
 mod variation;
 mod verdict;
 
+pub use drift::ToolDrift;
 pub use page::{render_page, show_finding};
 pub use run::{RunReport, StepFinding};
 pub use source::{Source, open};
 pub use variation::{Variation, Varied};
-pub use verdict::{Outcome, ToolDrift};
+pub use verdict::Outcome;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -26,12 +28,15 @@ use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
 use crate::exec::Observe;
 use crate::interrupt::Interrupt;
+use crate::past::Recorded;
 use crate::settings::Settings;
+use crate::workspace;
 
 /// What to replay, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// A directory that is not there yet, in which the workspaces are made.
+    /// A directory in which the workspaces are made: empty, or not there yet. It is removed when all is
+    /// identical.
     pub directory: PathBuf,
     /// Only some steps.
     pub part: Option<Part>,
@@ -114,6 +119,12 @@ pub enum ReplayError {
         /// As it is there; `nothing` when it is gone.
         found: String,
     },
+    /// The directory for the workspaces has something in it, which would be removed with it.
+    #[error("{path} is not an empty directory")]
+    InUse {
+        /// The path.
+        path: PathBuf,
+    },
     /// Something cannot be read or written.
     #[error("cannot use {path}")]
     Io {
@@ -129,6 +140,7 @@ impl Fault for ReplayError {
         match self {
             Self::NoSuchStep { .. } => Class::Usage,
             Self::NoRecordedInputs { .. } | Self::InputDiffers { .. } => Class::Inconclusive,
+            Self::InUse { .. } => Class::Workspace,
             Self::Io { .. } => Class::Preflight,
         }
     }
@@ -141,7 +153,11 @@ impl Fault for ReplayError {
                     .into(),
             ),
             Self::InputDiffers { .. } => Some("replay the whole without --step and --from".into()),
-            Self::Io { .. } => None,
+            Self::InUse { .. } => Some("name a directory that is not there yet with --workspace".into()),
+            Self::Io { .. } => Some(
+                "--workspace names another place for the workspaces, and TMPDIR one for the files that the attestation carries"
+                    .into(),
+            ),
         }
     }
 }
@@ -166,20 +182,25 @@ pub fn replay(
         notes: Vec::new(),
         kept: None,
     };
+    // Before the work, not after it.
+    check_directory(&request.directory)?;
+    let recorded = request.recorded.as_deref().map(Recorded::read).transpose()?;
     if let Some(reason) = source.obstacle() {
         report.outcome = Outcome::Inconclusive;
         report.summary = reason;
         return Ok(report);
     }
-    let host = match verdict::probe(source.plan(), interrupt)? {
+    let host = match drift::probe(source, interrupt)? {
         Ok(host) => host,
-        Err(reason) => {
+        Err(lacking) => {
             report.outcome = Outcome::ToolDrift;
-            report.summary = reason;
+            report.summary = lacking.reason;
+            report.drift = lacking.drift;
+            report.notes.extend(lacking.hint);
             return Ok(report);
         }
     };
-    report.drift = verdict::find_drift(source.attestation(), &host);
+    report.drift = drift::find_drift(source.attestation(), &host);
     let variants = variation::variants(request, &host);
     report.varied.clone_from(&variants.varied);
     for (number, variant) in variants.runs.iter().enumerate() {
@@ -188,11 +209,25 @@ pub fn replay(
         let done = run::run(&setting, variant, number)?;
         report.runs.push(done);
     }
-    verdict::judge(&mut report, source, request, interrupt)?;
+    verdict::judge(&mut report, source, request, recorded.as_ref(), interrupt)?;
     if report.outcome == Outcome::Identical {
         let _ = std::fs::remove_dir_all(&request.directory);
     } else {
         report.kept = Some(request.directory.clone());
     }
     Ok(report)
+}
+
+/// Refuses a directory that has something in it, or in which no workspace can be.
+fn check_directory(path: &Path) -> Result<()> {
+    workspace::check_path(path)?;
+    match std::fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(false) => Err(ReplayError::InUse { path: path.to_owned() }.into()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            Err(ReplayError::InUse { path: path.to_owned() }.into())
+        }
+        Err(source) => Err(ReplayError::Io { path: path.to_owned(), source }.into()),
+    }
 }

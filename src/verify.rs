@@ -193,11 +193,26 @@ fn hint(report: &Report) -> String {
     } else if all(|problem| matches!(problem, Problem::Attested(Dispute::Policy { .. }))) {
         "do not deliver these files, or let whoever answers for the policy decide"
     } else if all(|problem| matches!(problem, Problem::Attested(Dispute::NoAttestation { .. }))) {
-        "get the attestation that the build wrote beside its manifest"
+        "get the attestation that the build wrote beside its manifest, or name it: `verify ATTESTATION --manifest MANIFEST`"
+    } else if all(|problem| matches!(problem, Problem::Attested(Dispute::Journal { .. }))) {
+        "the journal was edited, or is of another build; the attestation and the artifacts hold without it"
+    } else if report.findings.iter().all(|finding| is_repacked(finding, report)) {
+        "the content is what is recorded, packed by another encoder or at another level; restore the files, or package again"
     } else {
         "do not deliver these files; build and package again, or restore them from where they were built"
     };
     advice.into()
+}
+
+/// Whether it says no more than that its artifact was packed in another way.
+fn is_repacked(finding: &Finding, report: &Report) -> bool {
+    let of_same = |other: &Finding| {
+        other.artifact == finding.artifact && matches!(other.problem, Problem::PackedDigest { same_content: true, .. })
+    };
+    match finding.problem {
+        Problem::PackedSize { .. } | Problem::PackedDigest { .. } => report.findings.iter().any(of_same),
+        _ => false,
+    }
 }
 
 /// Checks what the file at `path`, a manifest or an attestation, speaks of. A report with findings is an

@@ -266,11 +266,13 @@ fn a_file_below_a_file_is_missing() {
 #[test]
 fn packed_again_is_told_from_changed() {
     // The same content at another level: only the packed identity is another.
-    let repacked = found(|site| {
-        fs::write(site.path("source"), "some text, and again some text\n".repeat(400)).unwrap();
-        encode(&site.path("source"), &site.path("a.gz"), Encoding::Gzip, 1, &Interrupt::default()).unwrap();
-    });
+    let site = Site::new();
+    fs::write(site.path("source"), "some text, and again some text\n".repeat(400)).unwrap();
+    encode(&site.path("source"), &site.path("a.gz"), Encoding::Gzip, 1, &Interrupt::default()).unwrap();
+    let repacked = site.findings().join("\n");
     assert!(repacked.contains("packed sha256") && !repacked.contains("unpacked"), "{repacked}");
+    let hint = VerifyError::Failed(site.failed()).hint().unwrap();
+    assert!(hint.starts_with("the content is what is recorded"), "{hint}");
     // Another content of the same size.
     let changed = found(|site| {
         fs::write(site.path("source"), "same text, and again same text\n".repeat(400)).unwrap();

@@ -42,7 +42,7 @@ pub(super) struct ReplayArgs {
     /// Vary these in one more run
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', num_args = 0.., default_missing_value = "all")]
     vary: Vec<Vary>,
-    /// An unused directory for the workspaces [default: a temporary one, removed when all is identical]
+    /// An unused directory for the workspaces, removed when all is identical [default: a temporary one]
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
     /// Write the report as one HTML page, too
@@ -95,6 +95,11 @@ impl Fault for CannotWrite {
     fn class(&self) -> Class {
         Class::Preflight
     }
+
+    fn hint(&self) -> Option<String> {
+        let temporary = self.path == std::env::temp_dir();
+        temporary.then(|| "TMPDIR names the directory for temporary files".into())
+    }
 }
 
 pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
@@ -108,7 +113,7 @@ pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
     let request = Request {
         directory,
         part,
-        recorded: args.recorded.clone(),
+        recorded: args.recorded.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
         published: args.artifacts.clone().or_else(|| published_beside(&source)),
         times: args.times,
         vary: args.vary.iter().flat_map(|vary| vary.variations()).collect(),
@@ -158,7 +163,7 @@ fn render(report: &Report) -> String {
         let _ = writeln!(text, "tool        {}\n  then {}\n  here {}", tool.name, tool.recorded, tool.here);
     }
     for varied in &report.varied {
-        let what = format!("{:?}", varied.variation).to_lowercase();
+        let what = varied.variation.name();
         let _ = writeln!(text, "vary        {what:<10} {}", varied.how);
     }
     for (index, run) in report.runs.iter().enumerate() {
@@ -205,6 +210,9 @@ fn render_run(text: &mut String, number: usize, run: &RunReport) {
             for line in cause.lines() {
                 let _ = writeln!(text, "    | {line}");
             }
+        }
+        if let Some(hint) = &failure.hint {
+            let _ = writeln!(text, "  hint: {hint}");
         }
     }
 }

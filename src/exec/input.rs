@@ -19,7 +19,7 @@ use crate::digest::{Digest, hash_file};
 use crate::interrupt::Interrupt;
 use crate::pins::Recorded;
 use crate::process::log::StepLog;
-use crate::store::Store;
+use crate::store::{Found, Store};
 
 /// What fetching needs to know about this run.
 #[derive(Clone, Copy)]
@@ -109,13 +109,16 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// Takes it from the store when the store has it.
-    pub(super) fn take_stored(&self, into: &Path, context: &InputContext) -> Result<Option<Admitted>, InputError> {
+    /// Takes it from the store when the store has it. What the store has in its place goes to `ignored`.
+    pub(super) fn take_stored(
+        &self,
+        into: &Path,
+        ignored: &mut Vec<String>,
+        context: &InputContext,
+    ) -> Result<Option<Admitted>, InputError> {
         let Some(digest) = self.sha256.known() else { return Ok(None) };
         let part = context.scratch.join(format!("stored-{digest}"));
-        let Some(found) = context.store.copy_out(digest, self.size, &part, |note| context.log.note(note)) else {
-            return Ok(None);
-        };
+        let Some(found) = copy_stored(digest, self.size, &part, ignored, context)? else { return Ok(None) };
         context.log.line(&format!("{} served by {}: {}", self.what, found.from, found.path.display()));
         self.admit(&part, &found.from.to_string(), into).map(Some)
     }
@@ -164,6 +167,22 @@ impl Wanted<'_> {
             context.log.note(format!("{} is not kept in the cache: {error}{cause}", self.what));
         }
     }
+}
+
+/// Copies a file with this digest from the store to `part`, when the store has it.
+pub(super) fn copy_stored(
+    digest: &Digest,
+    size: Option<u64>,
+    part: &Path,
+    ignored: &mut Vec<String>,
+    context: &InputContext,
+) -> Result<Option<Found>, InputError> {
+    let note = |note: String| {
+        ignored.push(note.clone());
+        context.log.note(note);
+    };
+    let failed = |source| InputError::Write { path: part.to_owned(), source };
+    context.store.copy_out(digest, size, part, note).map_err(failed)
 }
 
 /// Moves a file, over an existing one, between file systems where it must. Its mode becomes 0644.

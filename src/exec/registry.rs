@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use crate::digest::{Digest, hash_file};
-use crate::exec::input::{Admitted, InputContext, InputError, Wanted, move_file};
+use crate::exec::input::{Admitted, InputContext, InputError, Wanted, copy_stored, move_file};
 use crate::pins::{Recorded, Registry};
 use crate::process::{Invocation, ask, quote};
 use crate::step::{FetchPackage, FetchWheels};
@@ -54,12 +54,13 @@ pub fn fetch_package(
             return Err(InputError::Name { name: text.clone() });
         }
     }
-    if let Some(admitted) = wanted.take_stored(into, context)? {
+    let mut ignored = Vec::new();
+    if let Some(admitted) = wanted.take_stored(into, &mut ignored, context)? {
         return Ok(admitted);
     }
-    let digest = spec.sha256.known().copied();
     if context.offline {
-        return Err(InputError::Offline { what: wanted.what, digest });
+        let what = format!("{} ({})", wanted.what, wanted.name);
+        return Err(InputError::Offline { what, digest: spec.sha256.known().copied(), ignored });
     }
     let directory = fresh_directory(context, "package")?;
     let file = match spec.registry {
@@ -85,7 +86,7 @@ pub fn record_wheels(
             return Err(InputError::NotRecorded { what });
         }
         if context.offline {
-            return Err(InputError::Offline { what, digest: None });
+            return Err(InputError::Offline { what, digest: None, ignored: Vec::new() });
         }
         if !requirements::is_version(&pin.version) {
             return Err(InputError::Name { name: pin.version.clone() });
@@ -112,14 +113,18 @@ pub fn fetch_wheels(
     let requirements = read_requirements(spec, context)?;
     let listed: BTreeSet<Digest> = requirements.iter().flat_map(|one| one.hashes.iter().copied()).collect();
     let links = fresh_directory(context, "links")?;
-    let stored = link_stored(&listed, &links, context)?;
+    let mut ignored = Vec::new();
+    let stored = link_stored(&listed, &links, &mut ignored, context)?;
     let missing =
         requirements.iter().find(|one| one.marker.is_none() && !one.hashes.iter().any(|h| stored.contains(h)));
     let what = |one: &Requirement| format!("a wheel of {} {}", one.name, one.version);
     if let Some(missing) = missing
         && context.offline
     {
-        return Err(InputError::Offline { what: what(missing), digest: missing.hashes.first().copied() });
+        // Any of its hashes will do: only what claims to be one of them counts.
+        let hashes: Vec<String> = missing.hashes.iter().map(ToString::to_string).collect();
+        ignored.retain(|note| hashes.iter().any(|hash| note.contains(hash)));
+        return Err(InputError::Offline { what: what(missing), digest: missing.hashes.first().copied(), ignored });
     }
     let list = context.scratch.join("requirements.txt");
     let text: Vec<String> = requirements.iter().map(ToString::to_string).collect();
@@ -175,13 +180,14 @@ pub fn with_wheels(mut text: String, spec: &FetchWheels) -> String {
 fn link_stored(
     listed: &BTreeSet<Digest>,
     links: &Path,
+    ignored: &mut Vec<String>,
     context: &InputContext,
 ) -> Result<BTreeSet<Digest>, InputError> {
     let mut stored = BTreeSet::new();
     let part = context.scratch.join("stored-wheel");
     for digest in listed {
         context.interrupt.check()?;
-        let Some(found) = context.store.copy_out(digest, None, &part, |note| context.log.note(note)) else { continue };
+        let Some(found) = copy_stored(digest, None, &part, ignored, context)? else { continue };
         let name = found.path.file_name().filter(|name| Path::new(name).extension().is_some_and(|ext| ext == "whl"));
         let Some(name) = name else {
             context.log.note(format!("ignored {}: pip needs a wheel's own name", found.path.display()));

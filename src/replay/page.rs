@@ -76,6 +76,9 @@ fn render_run(page: &mut String, number: usize, run: &RunReport) {
         if !lines.is_empty() {
             let _ = writeln!(page, "<pre>{}</pre>", text(&lines.join("\n")));
         }
+        if let Some(hint) = &failure.hint {
+            let _ = writeln!(page, "<p>Hint: {}</p>", text(hint));
+        }
     }
     if run.differing.is_empty() {
         return;

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::partial;
 use super::variation::Variant;
-use super::verdict::{Outcome, ToolDrift};
-use super::{ReplayError, Request, Source};
+use super::verdict::Outcome;
+use super::{ReplayError, Request, Source, ToolDrift};
 use crate::diff::{self, Finding};
 use crate::error::{Class, Error, Result};
 use crate::exec::{self, Limits, Observe, Run, package, perform::Performer};
@@ -40,6 +40,9 @@ pub struct RunReport {
     /// Digest of each output of each replayed step, to compare runs with each other.
     #[serde(skip)]
     pub(super) made: BTreeMap<StepId, Past>,
+    /// Whether something was made different in it.
+    #[serde(skip)]
+    pub(super) varied: bool,
     /// What its package step would deliver.
     #[serde(skip)]
     pub(super) entries: Option<Entries>,
@@ -68,6 +71,8 @@ pub struct Failure {
     pub causes: Vec<String>,
     /// Several lines of context.
     pub detail: Option<String>,
+    /// What can be done about it.
+    pub hint: Option<String>,
     /// Its class.
     pub class: Class,
 }
@@ -129,6 +134,7 @@ pub(super) fn run(setting: &Setting, variant: &Variant, number: usize) -> Result
         differing: differing.into_iter().enumerate().map(detailed).collect(),
         failure,
         made,
+        varied: variant.varied,
         entries,
     })
 }
@@ -166,6 +172,8 @@ fn describe(error: &Error) -> Failure {
         message: error.to_string(),
         causes: error.causes(),
         detail: error.detail(),
+        // A replay cannot be gone on with.
+        hint: error.hint().filter(|hint| !hint.contains("--resume")),
         class: error.class(),
     }
 }

@@ -30,6 +30,18 @@ pub enum Variation {
 impl Variation {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Directory, Self::Jobs, Self::Locale, Self::Umask, Self::Time, Self::Home];
+
+    /// Its name, as flags and reports have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::Jobs => "jobs",
+            Self::Locale => "locale",
+            Self::Umask => "umask",
+            Self::Time => "time",
+            Self::Home => "home",
+        }
+    }
 }
 
 /// What came of a wish to vary something.
@@ -54,6 +66,8 @@ pub(super) struct Variant {
     pub wrapper: Vec<String>,
     /// What is said of it.
     pub label: String,
+    /// Whether it is the one in which something was made different.
+    pub varied: bool,
 }
 
 pub(super) struct Variants {
@@ -69,13 +83,14 @@ pub(super) fn variants(request: &Request, host: &Host) -> Variants {
         jobs,
         wrapper: Vec::new(),
         label: "as the plan says".to_owned(),
+        varied: false,
     };
     let mut runs: Vec<Variant> = (1..=request.times.max(1)).map(plain).collect();
     let mut varied = Vec::new();
     if request.vary.is_empty() {
         return Variants { runs, varied };
     }
-    let mut other = Variant { label: "varied".to_owned(), ..plain(request.times.max(1) + 1) };
+    let mut other = Variant { label: "varied".to_owned(), varied: true, ..plain(request.times.max(1) + 1) };
     let mut wanted = request.vary.clone();
     wanted.sort();
     wanted.dedup();

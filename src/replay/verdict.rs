@@ -2,17 +2,15 @@
 
 use serde::Serialize;
 
+use super::drift::{self, ToolDrift};
 use super::published::{self, Likeness};
 use super::run::{Failure, Setting};
 use super::{Report, Request, Source};
 use crate::error::{Class, Result};
-use crate::host::{Host, Remembered};
 use crate::interrupt::Interrupt;
 use crate::manifest::Entries;
 use crate::past::{self, Cause, Recorded, StepDifference, find_differences};
-use crate::pins::Name;
-use crate::plan::Plan;
-use crate::provenance::{self, Attestation};
+use crate::provenance;
 use crate::step::Action;
 
 /// What came of a replay, from the best to the worst.
@@ -58,43 +56,6 @@ impl Outcome {
     }
 }
 
-/// A tool that is not the one of the recorded build.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ToolDrift {
-    /// Its name.
-    pub name: Name,
-    /// Version and digest then.
-    pub recorded: String,
-    /// Version and digest here.
-    pub here: String,
-}
-
-/// Looks for the plan's tools; what is wrong with them is an answer and not an error.
-pub(super) fn probe(plan: &Plan, interrupt: &Interrupt) -> Result<Result<Host, String>> {
-    match Host::probe(plan, &Remembered::default(), interrupt) {
-        Ok(host) => Ok(Ok(host)),
-        Err(error) if error.class() == Class::Preflight => Ok(Err(error.to_string())),
-        Err(error) => Err(error),
-    }
-}
-
-/// The tools of this host that are not those that the recorded steps ran.
-pub(super) fn find_drift(attestation: &Attestation, host: &Host) -> Vec<ToolDrift> {
-    let recorded = attestation.dependencies().filter(|dependency| dependency.kind() == "tool");
-    let drift = recorded.filter_map(|tool| {
-        let here = host.tools.get(tool.name())?.record();
-        let version = tool.annotation("version");
-        let same = version == here.version && tool.sha256_of() == Some(here.sha256);
-        let digest = tool.digest.get("sha256").cloned().unwrap_or_default();
-        (!same).then(|| ToolDrift {
-            name: tool.name().parse().unwrap_or_else(|_| Name::constant("unknown")),
-            recorded: format!("{version} (sha256 {digest})"),
-            here: format!("{} (sha256 {})", here.version, here.sha256),
-        })
-    });
-    drift.collect()
-}
-
 /// The outcome of one run. `differing` are the steps that made something else, in plan order.
 pub(super) fn of_run(
     setting: &Setting,
@@ -123,13 +84,23 @@ pub(super) fn of_run(
     match failure.class {
         Class::Unavailable | Class::PinMismatch => Outcome::InputVanished,
         // A step that ended well then fails with another tool, which is the likeliest reason.
-        Class::Step | Class::Artifact if !setting.drift.is_empty() => Outcome::ToolDrift,
+        Class::Step | Class::Artifact
+            if drift::concerns(setting.drift, setting.source.plan(), failure.step.as_deref()) =>
+        {
+            Outcome::ToolDrift
+        }
         _ => Outcome::Inconclusive,
     }
 }
 
 /// The outcome of all, and the sentence that says it.
-pub(super) fn judge(report: &mut Report, source: &Source, request: &Request, interrupt: &Interrupt) -> Result<()> {
+pub(super) fn judge(
+    report: &mut Report,
+    source: &Source,
+    request: &Request,
+    recorded: Option<&Recorded>,
+    interrupt: &Interrupt,
+) -> Result<()> {
     let worst = report.runs.iter().max_by_key(|run| run.outcome);
     let Some(worst) = worst else { return Ok(()) };
     report.outcome = worst.outcome;
@@ -143,14 +114,15 @@ pub(super) fn judge(report: &mut Report, source: &Source, request: &Request, int
     if let Some(entries) = report.runs.first().and_then(|run| run.entries.clone()) {
         compare_artifacts(report, source, request, &entries, interrupt)?;
     }
-    if let Some(recorded) = &request.recorded {
-        compare_journal(report, source, &Recorded::read(recorded)?);
+    if let Some(recorded) = recorded {
+        compare_journal(report, source, recorded);
     }
     for run in &report.runs {
-        let others = run.differing.iter().flat_map(|finding| &finding.difference.causes);
-        let tools = others.filter(|cause| matches!(cause, Cause::Tool { .. })).count();
-        if tools == 0 && !report.drift.is_empty() && run.differing.is_empty() {
-            report.notes.push("other tools than those of the recorded build made the same".to_owned());
+        let tools = drift::run_by(&report.drift, source.plan(), run.made.keys());
+        if !tools.is_empty() && run.failure.is_none() && run.differing.is_empty() {
+            let tools: Vec<&str> = tools.into_iter().map(crate::pins::Name::as_str).collect();
+            let text = format!("other tools than those of the recorded build made the same: {}", tools.join(", "));
+            report.notes.push(text);
             break;
         }
     }
@@ -199,10 +171,20 @@ fn compare_runs(report: &mut Report, source: &Source) {
         });
         if let Some(unlike) = unlike {
             report.outcome = report.outcome.max(Outcome::NotReproducible);
-            report.summary = format!(
-                "step {} does not do the same thing twice: two runs on this host made something else from equal inputs",
-                unlike.step
-            );
+            let varied = report.varied.iter().filter(|varied| varied.varied && other.varied);
+            let varied: Vec<&str> = varied.map(|varied| varied.variation.name()).collect();
+            report.summary = if varied.is_empty() {
+                format!(
+                    "step {} does not do the same thing twice: two runs on this host made something else from equal inputs",
+                    unlike.step
+                )
+            } else {
+                format!(
+                    "step {} made something else from equal inputs on this host when this was varied: {}",
+                    unlike.step,
+                    varied.join(", ")
+                )
+            };
             return;
         }
     }

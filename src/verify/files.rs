@@ -77,7 +77,9 @@ fn check(name: &str, claim: &Claim, root: &Path, real: &Path, interrupt: &Interr
         },
     };
     if let Some(expected) = claim.packed.filter(|id| id.sha256 != packed.sha256) {
-        problems.push(Problem::PackedDigest { expected: expected.sha256, found: packed.sha256 });
+        let same_content =
+            unpacked.as_ref().is_some_and(|(wanted, found)| found.as_ref().is_ok_and(|found| found == wanted));
+        problems.push(Problem::PackedDigest { expected: expected.sha256, found: packed.sha256, same_content });
     }
     match unpacked {
         None => {}

@@ -136,6 +136,9 @@ pub enum Problem {
         expected: Digest,
         /// As found.
         found: Digest,
+        /// Whether it decodes to what is recorded: it was packed by another encoder or at another level.
+        #[serde(rename = "sameContent")]
+        same_content: bool,
     },
     /// It cannot be decoded, or more comes out than is recorded.
     #[error("it does not decode: {reason}")]

@@ -236,7 +236,7 @@ fn a_vendored_package_of_another_digest_does_not_serve() {
     env.write("vendor/linux-x64-1.0.0.tgz", "another");
     let failed = env.build(&[]).code(4);
     assert_snapshot!(failed.stderr, @r#"
-    error: step fetch-esbuild: npm package @esbuild/linux-x64 1.0.0 is in no vendor directory and not in the cache, and this run is offline
+    error: step fetch-esbuild: npm package @esbuild/linux-x64 1.0.0 (linux-x64-1.0.0.tgz) is in no vendor directory and not in the cache, and this run is offline
     hint: run once without --offline, or put the file with sha256 <sha256> into a --vendor directory
     "#);
 }

@@ -83,6 +83,9 @@ fn a_swapped_wheel_and_an_altered_commit_are_named() {
     let report = replay_json(&env, 4, &[]);
     assert_eq!(report["outcome"], "input-vanished");
     assert_eq!(report["runs"][0]["failure"]["step"], "wheels", "{report}");
+    let summary = report["summary"].as_str().unwrap();
+    assert!(summary.contains("one-1.0-py3-none-any.whl: its sha256 is "), "{summary}");
+    assert!(report["runs"][0]["failure"]["hint"].to_string().contains("--vendor"), "{report}");
     std::fs::write(&wheel, kept).unwrap();
 
     // An object of the pinned commit's tree, altered in its pack.
@@ -115,6 +118,55 @@ fn another_emcc_is_tool_drift_when_it_makes_another_thing_or_will_not_do() {
     env.edit("bin/emcc.script", "3.1.7", "3.0.0");
     let report = replay_json(&env, 2, &[]);
     assert!(report["outcome"] == "tool-drift" && report["summary"].to_string().contains("version 3.0.0"), "{report}");
+    assert!(report["summary"].to_string().contains("the recorded build had emcc 3.1.6 (sha256 "), "{report}");
+    assert_eq!(report["drift"][0]["name"], "emcc", "{report}");
+}
+
+#[test]
+fn a_tool_is_blamed_for_what_it_did_alone() {
+    let env = alone();
+    let workspace = env.text("gone-site/.rebuild/tvm-webgpu");
+    env.edit("bin/emcc.script", "3.1.6", "3.1.7");
+    // Nothing of this part runs it.
+    let report = replay_json(&env, 0, &["--step", "package", "--recorded", &workspace]);
+    assert!(report["drift"][0]["name"] == "emcc" && report["notes"].as_array().unwrap().is_empty(), "{report}");
+    // It made nothing.
+    env.before("emcc", r#"case "$*" in *vm_pack.cc*) exit 3;; esac"#);
+    let report = replay_json(&env, 2, &["--step", "objects-vm", "--recorded", &workspace]);
+    assert!(report["outcome"] == "tool-drift" && report["notes"].as_array().unwrap().is_empty(), "{report}");
+}
+
+#[test]
+fn what_depends_on_what_is_varied_is_named() {
+    let env = alone();
+    let workspace = env.text("gone-site/.rebuild/tvm-webgpu");
+    env.before("emcc", r#"case "$*" in *vm_pack.cc*) for out in "$@"; do :; done; pwd > "$out"; exit;; esac"#);
+    let report = replay_json(&env, 9, &["--step", "objects-vm", "--recorded", &workspace, "--vary", "directory,umask"]);
+    let summary = report["summary"].as_str().unwrap();
+    let wanted = "step objects-vm made something else from equal inputs on this host when this was varied: directory";
+    assert_eq!(summary, wanted);
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_neither_used_nor_removed() {
+    let env = alone();
+    env.write("mine/kept", "mine");
+    let refused = replay(&env, &["--workspace", &env.text("mine")]).code(3).stderr;
+    assert!(refused.contains("is not an empty directory"), "{refused}");
+    assert_eq!(env.read("mine/kept"), "mine");
+    assert!(!env.path("mine/run-1").exists());
+    replay(&env, &["--workspace", "relative"]).code(1);
+    assert!(!env.path("site/relative").exists());
+}
+
+#[test]
+fn a_recorded_workspace_is_looked_at_before_the_work() {
+    let env = alone();
+    std::fs::rename(env.path("gone-site/.rebuild/tvm-webgpu"), env.path("site/recorded")).unwrap();
+    replay_json(&env, 0, &["--step", "link", "--recorded", "recorded"]);
+    let failed = replay(&env, &["--recorded", "nothing"]).code(3).stderr;
+    assert!(failed.contains("nothing"), "{failed}");
+    assert!(!env.path("cache").exists(), "inputs were obtained before it");
 }
 
 #[test]

@@ -96,6 +96,26 @@ fn a_damaged_mirror_is_passed_over() {
 }
 
 #[test]
+fn a_mirror_whose_file_was_altered_is_passed_over() {
+    let mut field = Field::new();
+    let nest = Nest::plant(&field);
+    let altered = field.path("altered.git");
+    std::fs::create_dir(&altered).unwrap();
+    copy(&field.path("pins/repositories/top.git"), &altered);
+    // Another blob, under the id of the pinned one.
+    let repository = Repository::open(&altered).unwrap();
+    let place = |id: git2::Oid| altered.join("objects").join(&id.to_string()[..2]).join(&id.to_string()[2..]);
+    let (pinned, other) = (repository.blob(b"top\n").unwrap(), repository.blob(b"tap\n").unwrap());
+    std::fs::remove_file(place(pinned)).unwrap();
+    std::fs::rename(place(other), place(pinned)).unwrap();
+    field.mirror("./repositories/top=altered.git");
+    let report = field.fetch(&nest.checkout(TOP)).unwrap();
+    let passed_over = &root(&report).fallbacks[0];
+    assert!(passed_over.contains(&format!("the repository is damaged: object {pinned} of top.txt")), "{passed_over}");
+    assert_eq!(field.read("top.txt"), "top\n");
+}
+
+#[test]
 fn offline_uses_only_what_is_on_this_host() {
     let mut field = Field::new();
     let nest = Nest::plant(&field);

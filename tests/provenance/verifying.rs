@@ -89,7 +89,7 @@ fn a_manifest_without_an_attestation_is_verified_as_ever() {
     let needed = env.run(&["verify", "dist/manifest.json", "--policy", "policy.toml"]).code(8);
     assert_snapshot!(needed.stderr, @r#"
     error: dist/manifest.json does not hold: there is no attestation: dist/manifest.intoto.json does not exist
-    hint: get the attestation that the build wrote beside its manifest
+    hint: get the attestation that the build wrote beside its manifest, or name it: `verify ATTESTATION --manifest MANIFEST`
     "#);
 }
 
@@ -355,15 +355,15 @@ fn an_edited_journal_is_found_by_its_step() {
     error: dist/manifest.json does not hold: the journal: its record of step compile: output lib0.o: <sha256> of 7 bytes is attested, found <sha256> of 7 bytes; and 1 more
       | the journal: its record of step compile: output lib0.o: <sha256> of 7 bytes is attested, found <sha256> of 7 bytes
       | the journal: its record of step link: parts: <sha256> is attested, found <sha256>
-    hint: do not deliver these files; build and package again, or restore them from where they were built
+    hint: the journal was edited, or is of another build; the attestation and the artifacts hold without it
     error: dist/manifest.json does not hold: the journal: sha256 <sha256> is attested, found <sha256>; its records of the steps agree
-    hint: do not deliver these files; build and package again, or restore them from where they were built
+    hint: the journal was edited, or is of another build; the attestation and the artifacts hold without it
     error: dist/manifest.json does not hold: the journal: it has no record of step weights, which is attested
-    hint: do not deliver these files; build and package again, or restore them from where they were built
+    hint: the journal was edited, or is of another build; the attestation and the artifacts hold without it
     error: dist/manifest.json does not hold: the journal: ROOT/site/.rebuild/tvm-webgpu/journal.jsonl, line 2: not a journal record
-    hint: do not deliver these files; build and package again, or restore them from where they were built
+    hint: the journal was edited, or is of another build; the attestation and the artifacts hold without it
     error: dist/manifest.json does not hold: the journal: nowhere cannot be read: No such file or directory (os error 2)
-    hint: do not deliver these files; build and package again, or restore them from where they were built
+    hint: the journal was edited, or is of another build; the attestation and the artifacts hold without it
     "#);
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use git2::{ErrorCode, Oid, Repository};
 
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::pins::Commit;
 
 /// A commit's tree, flat.
@@ -41,8 +42,12 @@ pub(super) enum Unlisted {
     NoCommit,
     /// An object is missing or damaged: another repository may have it.
     Object { object: String, source: Option<git2::Error> },
+    /// A file's object is damaged, or is not the one that its id speaks of.
+    File { path: String, object: String, source: git2::Error },
     /// An entry that must not be written.
     Unsafe { path: String, reason: &'static str },
+    /// The run was interrupted.
+    Interrupted(Interrupted),
 }
 
 /// A git id as the pins have it. It fails for no SHA-1 id.
@@ -104,6 +109,21 @@ impl Listing {
         }
         listing.links.sort();
         Ok(listing)
+    }
+
+    /// Reads every file, which libgit2 holds against its id: while another place can still be asked.
+    pub(super) fn read_files(&self, repository: &Repository, interrupt: &Interrupt) -> Result<(), Unlisted> {
+        for entry in &self.entries {
+            interrupt.check().map_err(Unlisted::Interrupted)?;
+            if matches!(entry.kind, Kind::File { .. } | Kind::Symlink) {
+                repository.find_blob(entry.id).map_err(|source| Unlisted::File {
+                    path: String::from_utf8_lossy(&entry.path).into_owned(),
+                    object: entry.id.to_string(),
+                    source,
+                })?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -43,8 +43,8 @@ pub(super) enum Failure {
     Refused(String),
     /// The repository is there, and does not have the commit.
     NoCommit,
-    /// The commit is there, and one of its objects is not.
-    Incomplete(String),
+    /// The commit is there, and one of its objects is not, or is another one.
+    Damaged(String),
     /// This way does not know how to get there.
     Unsupported(String),
     /// No other way or place helps.
@@ -59,7 +59,7 @@ impl fmt::Display for Failure {
             | Self::Refused(message)
             | Self::Unsupported(message) => f.write_str(message.trim_end()),
             Self::NoCommit => f.write_str("the commit is not there"),
-            Self::Incomplete(message) => write!(f, "the repository is incomplete: {message}"),
+            Self::Damaged(message) => write!(f, "the repository {message}"),
             Self::Fatal(error) => error.fmt(f),
         }
     }
@@ -133,12 +133,12 @@ impl Search<'_> {
     fn search_place(&mut self, place: &str) -> Result<(Reached, Listing), Failure> {
         self.check()?;
         let reached = if is_local(place) { self.reach_local(place) } else { self.reach_remote(place) }?;
-        let listing = self.list(&reached.repository)?;
+        let listing = self.list(&reached.repository, reached.how)?;
         Ok((reached, listing))
     }
 
     /// A repository on this host is read where it lies: a copy would not be safer, since every
-    /// object is checked against its id when it is read.
+    /// object is checked against its id when it is read. What came over a network was, on arrival.
     fn reach_local(&mut self, place: &str) -> Result<Reached, Failure> {
         let path = local_path(place, self.context.base);
         match open_local(&path) {
@@ -258,14 +258,26 @@ impl Search<'_> {
         attempt(self)
     }
 
-    fn list(&self, repository: &Repository) -> Result<Listing, Failure> {
+    fn list(&self, repository: &Repository, how: How) -> Result<Listing, Failure> {
         let Source { url, commit, .. } = *self.source;
-        Listing::read(repository, commit).map_err(|unlisted| match unlisted {
+        let listed = Listing::read(repository, commit).and_then(|listing| {
+            if matches!(how, How::Local) {
+                listing.read_files(repository, self.context.interrupt)?;
+            }
+            Ok(listing)
+        });
+        listed.map_err(|unlisted| match unlisted {
             Unlisted::NoCommit => Failure::NoCommit,
-            Unlisted::Object { object, source } => Failure::Incomplete(match source {
-                None => format!("object {object} is missing"),
-                Some(source) => format!("object {object}: {}", source.message()),
-            }),
+            Unlisted::Object { object, source: None } => {
+                Failure::Damaged(format!("is incomplete: object {object} is missing"))
+            }
+            Unlisted::Object { object, source: Some(source) } => {
+                Failure::Damaged(format!("is damaged: object {object}: {}", source.message()))
+            }
+            Unlisted::File { path, object, source } => {
+                Failure::Damaged(format!("is damaged: object {object} of {path}: {}", source.message()))
+            }
+            Unlisted::Interrupted(interrupted) => Failure::Fatal(interrupted.into()),
             Unlisted::Unsafe { path, reason } => {
                 Failure::Fatal(GitError::UnsafePath { url: url.to_owned(), commit: commit.clone(), path, reason })
             }

@@ -47,8 +47,8 @@ pub enum InputError {
     #[error("{what} cannot be reached: {why}{}", whence(what, from))]
     Unreachable { what: String, from: String, why: String, digest: Option<Digest> },
     /// The network may not be used and no store has it.
-    #[error("{what} is in no vendor directory and not in the cache, and this run is offline")]
-    Offline { what: String, digest: Option<Digest> },
+    #[error("{what} is in no vendor directory and not in the cache, and this run is offline{}", first_of(ignored))]
+    Offline { what: String, digest: Option<Digest>, ignored: Vec<String> },
     /// A file that should lie on this machine does not.
     #[error("{what} is not there: {path}")]
     Missing { what: String, path: PathBuf, digest: Option<Digest> },
@@ -191,6 +191,7 @@ impl Fault for InputError {
         match self {
             Self::Tool { output, .. } if !output.is_empty() => Some(output.clone()),
             Self::Everywhere { attempts, .. } => Some(attempts.join("\n")),
+            Self::Offline { ignored, .. } if ignored.len() > 1 => Some(ignored.join("\n")),
             _ => None,
         }
     }
@@ -203,6 +204,11 @@ fn disk(source: &io::Error) -> Option<String> {
         io::ErrorKind::QuotaExceeded => Some("the disk quota is used up".into()),
         _ => None,
     }
+}
+
+/// What lies there in its place.
+fn first_of(ignored: &[String]) -> String {
+    ignored.first().map_or_else(String::new, |note| format!("; {note}"))
 }
 
 fn named(digest: Option<Digest>) -> String {
