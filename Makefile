@@ -3,7 +3,7 @@
 export PATH := $(PATH):$(CURDIR)/.setup/bin
 release := target/release/rebuild-model
 
-.PHONY: example onnx test prove outside lint bench set-up
+.PHONY: example onnx test prove audit outside lint bench set-up
 
 ## example: build the example, verify it, and run it in a headless browser
 example: set-up $(release)
@@ -24,6 +24,10 @@ test: set-up lint
 ## prove: build the example twice, killing one build half way, and hold the results against each other
 prove: set-up $(release)
 	workspace.example/prove.sh $(release)
+
+## audit: verify and replay a signed bundle of the example without a network, change things in it, and see each found
+audit: set-up $(release)
+	workspace.example/audit.sh $(release)
 
 ## outside: hold the example's attestation, signatures and bill of materials against others' programs; after example
 outside: set-up $(release)

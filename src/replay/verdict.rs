@@ -157,7 +157,11 @@ fn summarize(run: &super::RunReport, drift: &[ToolDrift]) -> String {
             drift.iter().map(|tool| format!("{}: {} → {}", tool.name, tool.recorded, tool.here)).collect();
         return format!("{text}; tools that are not those of the recorded build: {}", tools.join("; "));
     }
-    text
+    // Of the places that were tried the first is the nearest: what is wrong with it is what happened.
+    match failure.and_then(|failure| failure.detail.as_deref()?.lines().next()) {
+        Some(tried) if run.outcome == Outcome::InputVanished => format!("{text} ({tried})"),
+        _ => text,
+    }
 }
 
 /// Finds a step that does not make the same in every run.

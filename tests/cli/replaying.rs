@@ -98,7 +98,7 @@ fn a_swapped_wheel_and_an_altered_commit_are_named() {
     std::fs::write(&packs, bytes).unwrap();
     let report = replay_json(&env, 4, &[]);
     assert_eq!(report["outcome"], "input-vanished");
-    assert!(report["runs"][0].to_string().contains(&repository), "{repository}: {report}");
+    assert!(report["summary"].to_string().contains(&repository), "{repository}: {report}");
 }
 
 #[test]
