@@ -21,6 +21,7 @@ use crate::exec::input::{Admitted, InputContext, InputError, Wanted, copy_stored
 use crate::pins::{Recorded, Registry};
 use crate::process::{Invocation, ask, quote};
 use crate::step::{FetchPackage, FetchWheels};
+use crate::workspace::free_mib;
 
 /// The package tools, and the environment that they get.
 #[derive(Debug, Clone)]
@@ -254,7 +255,9 @@ fn text_of(output: &Output) -> String {
 /// A failure that nothing more is known of.
 fn unexplained(what: &str, tool: &'static str, output: &Output, context: &InputContext) -> InputError {
     let text = text_of(output);
-    if text.contains("No space left on device") || text.contains("ENOSPC") {
+    // On a full disk a tool may not even be able to say so.
+    let full = free_mib(context.scratch).is_ok_and(|free| free == 0);
+    if full || text.contains("No space left on device") || text.contains("ENOSPC") {
         let source = io::Error::from(io::ErrorKind::StorageFull);
         return InputError::Write { path: context.scratch.to_owned(), source };
     }

@@ -10,6 +10,7 @@ use crate::error::{Class, Result};
 use crate::interrupt::Interrupt;
 use crate::manifest::Entries;
 use crate::past::{self, Cause, Recorded, StepDifference, find_differences};
+use crate::plan::Plan;
 use crate::provenance;
 use crate::step::Action;
 
@@ -108,7 +109,7 @@ pub(super) fn judge(
         let runs = if report.runs.len() == 1 { String::new() } else { format!(" in {} runs", report.runs.len()) };
         format!("all {} steps made what they made then{runs}", worst.steps)
     } else {
-        summarize(worst, &report.drift)
+        summarize(worst, source.plan(), &report.drift)
     };
     compare_runs(report, source);
     if let Some(entries) = report.runs.first().and_then(|run| run.entries.clone()) {
@@ -129,7 +130,7 @@ pub(super) fn judge(
     Ok(())
 }
 
-fn summarize(run: &super::RunReport, drift: &[ToolDrift]) -> String {
+fn summarize(run: &super::RunReport, plan: &Plan, drift: &[ToolDrift]) -> String {
     if let Some(finding) = run.differing.first() {
         let difference = &finding.difference;
         let outputs: Vec<&str> = difference.outputs.iter().map(|change| change.output.as_str()).collect();
@@ -157,9 +158,11 @@ fn summarize(run: &super::RunReport, drift: &[ToolDrift]) -> String {
             drift.iter().map(|tool| format!("{}: {} → {}", tool.name, tool.recorded, tool.here)).collect();
         return format!("{text}; tools that are not those of the recorded build: {}", tools.join("; "));
     }
-    // Of the places that were tried the first is the nearest: what is wrong with it is what happened.
+    // Of the places of a repository the first is the nearest: what is wrong with it is what happened.
+    let step = failure.and_then(|failure| plan.step(failure.step.as_deref()?));
+    let fetches = step.is_some_and(|step| matches!(step.action, Action::FetchGit(_)));
     match failure.and_then(|failure| failure.detail.as_deref()?.lines().next()) {
-        Some(tried) if run.outcome == Outcome::InputVanished => format!("{text} ({tried})"),
+        Some(tried) if fetches => format!("{text} ({tried})"),
         _ => text,
     }
 }
