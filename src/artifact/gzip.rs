@@ -61,7 +61,8 @@ impl<'a> PiecewiseGzip<'a> {
             let status = self.compress.compress_vec(&[], &mut self.block, flush)?;
             self.out.write_all(&self.block)?;
             // A flush is done when it leaves room; it may not be asked for again, or it writes another block.
-            if status == Status::StreamEnd || (flush == FlushCompress::Sync && self.block.len() < self.block.capacity()) {
+            if status == Status::StreamEnd || (flush == FlushCompress::Sync && self.block.len() < self.block.capacity())
+            {
                 return Ok(());
             }
         }
