@@ -2,8 +2,8 @@
 //!
 //! What a file is says its content, not its name (but for brotli, which has no mark). Each kind is
 //! compared by its own parts: wasm by section, function and memory; JSON by key; archives by member;
-//! an encoded file by header and content, and with what it was made of. Output is bounded and says what it left out; memory is
-//! bounded too, since only files below [`IN_MEMORY`] are read whole.
+//! an encoded file by header and content, and with what it was made of. Output is bounded and says
+//! what it left out; memory is bounded too, since only files below [`IN_MEMORY`] are read whole.
 
 mod archive;
 mod bytes;
