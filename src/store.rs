@@ -119,6 +119,13 @@ impl Store {
         self.search(digest, size, &mut note, hash).ok().flatten()
     }
 
+    /// A vendored file that stands where one with this digest should, and the digest that it has.
+    pub fn impostor(&self, digest: &Digest) -> Option<(PathBuf, Digest, u64)> {
+        let shelved = self.vendors.iter().flat_map(|vendor| shelved(vendor, digest));
+        let hashed = |path: PathBuf| hash_file(&path).ok().map(|(found, size)| (path, found, size));
+        shelved.filter_map(hashed).find(|(_, found, _)| found != digest)
+    }
+
     /// Copies a file with this digest to `to`, and says which one. The copy itself is hashed: what
     /// the caller gets is right even if the original changes meanwhile. It is an error when there is no
     /// room for a copy, which is no fault of what is copied.

@@ -152,9 +152,9 @@ pinned=$(basename "$(dirname "$wheel")")
 flip "$changed/vendor/$wheel" 5000
 found=$(sha256sum "$changed/vendor/$wheel" | cut -d' ' -f1)
 expect 4 "a swapped wheel is named, with what it is and what is pinned" "input vanished: step fetch-apache-tvm-ffi" \
-  "this run is offline; ignored" "$wheel: its sha256 is $found, not $pinned" "hint: " -- replay "$changed" --step fetch-apache-tvm-ffi
+  "differs from its pin: expected sha256 $pinned, found $found" "/vendor/$wheel" "hint: " -- replay "$changed" --step fetch-apache-tvm-ffi
 expect 4 "it is named by the step that installs it, too" "input vanished: step wheels" \
-  "this run is offline; ignored" "$wheel: its sha256 is $found, not $pinned" -- replay "$changed" --step wheels
+  "differs from its pin: expected sha256 $pinned, found $found" "/vendor/$wheel" -- replay "$changed" --step wheels
 rm -r "${changed:?}/vendor/$(dirname "$wheel")"
 expect 4 "a wheel that vanished is named, with the digest to look for" "input vanished: step fetch-apache-tvm-ffi" \
   "${wheel##*/}" "the file with sha256 $pinned" -- replay "$changed" --step fetch-apache-tvm-ffi

@@ -24,30 +24,23 @@ pub fn fetch(spec: &FetchFile, into: &Path, context: &InputContext) -> Result<Ad
         let path = context.pins_directory.join(path.as_str());
         return match from_disk(&wanted, &path, into, context) {
             Err(InputError::Missing { what, path, digest }) => {
-                let stored = wanted.take_stored(into, &mut Vec::new(), context)?;
+                let stored = wanted.take_stored(into, context)?;
                 stored.ok_or(InputError::Missing { what, path, digest })
             }
             other => other,
         };
     }
-    let mut ignored = Vec::new();
-    if let Some(admitted) = wanted.take_stored(into, &mut ignored, context)? {
+    if let Some(admitted) = wanted.take_stored(into, context)? {
         return Ok(admitted);
     }
     let FileOrigin::Url(url) = &spec.from else { unreachable!("paths were dealt with") };
-    let admitted = from_anywhere(&wanted, url, into, ignored, context)?;
+    let admitted = from_anywhere(&wanted, url, into, context)?;
     wanted.keep(&admitted, context);
     Ok(admitted)
 }
 
 /// Tries each place that may have `url`'s file.
-fn from_anywhere(
-    wanted: &Wanted,
-    url: &str,
-    into: &Path,
-    ignored: Vec<String>,
-    context: &InputContext,
-) -> Result<Admitted, InputError> {
+fn from_anywhere(wanted: &Wanted, url: &str, into: &Path, context: &InputContext) -> Result<Admitted, InputError> {
     let mut candidates = (context.mirrors)(url);
     if candidates.is_empty() {
         candidates.push(url.to_owned());
@@ -75,8 +68,8 @@ fn from_anywhere(
             }
         }
     }
-    let (what, digest) = (wanted.what.clone(), wanted.sha256.known().copied());
-    let offline = || InputError::Offline { what, digest, ignored };
+    let digest = wanted.sha256.known().copied();
+    let offline = || InputError::not_stored(wanted.what.clone(), digest.as_slice(), context.store);
     Err(InputError::everywhere(failures).unwrap_or_else(offline))
 }
 

@@ -109,16 +109,11 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// Takes it from the store when the store has it. What the store has in its place goes to `ignored`.
-    pub(super) fn take_stored(
-        &self,
-        into: &Path,
-        ignored: &mut Vec<String>,
-        context: &InputContext,
-    ) -> Result<Option<Admitted>, InputError> {
+    /// Takes it from the store when the store has it.
+    pub(super) fn take_stored(&self, into: &Path, context: &InputContext) -> Result<Option<Admitted>, InputError> {
         let Some(digest) = self.sha256.known() else { return Ok(None) };
         let part = context.scratch.join(format!("stored-{digest}"));
-        let Some(found) = copy_stored(digest, self.size, &part, ignored, context)? else { return Ok(None) };
+        let Some(found) = copy_stored(digest, self.size, &part, context)? else { return Ok(None) };
         context.log.line(&format!("{} served by {}: {}", self.what, found.from, found.path.display()));
         self.admit(&part, &found.from.to_string(), into).map(Some)
     }
@@ -174,15 +169,10 @@ pub(super) fn copy_stored(
     digest: &Digest,
     size: Option<u64>,
     part: &Path,
-    ignored: &mut Vec<String>,
     context: &InputContext,
 ) -> Result<Option<Found>, InputError> {
-    let note = |note: String| {
-        ignored.push(note.clone());
-        context.log.note(note);
-    };
     let failed = |source| InputError::Write { path: part.to_owned(), source };
-    context.store.copy_out(digest, size, part, note).map_err(failed)
+    context.store.copy_out(digest, size, part, |note| context.log.note(note)).map_err(failed)
 }
 
 /// Moves a file, over an existing one, between file systems where it must. Its mode becomes 0644.

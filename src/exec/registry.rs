@@ -55,13 +55,13 @@ pub fn fetch_package(
             return Err(InputError::Name { name: text.clone() });
         }
     }
-    let mut ignored = Vec::new();
-    if let Some(admitted) = wanted.take_stored(into, &mut ignored, context)? {
+    if let Some(admitted) = wanted.take_stored(into, context)? {
         return Ok(admitted);
     }
     if context.offline {
+        let digest = spec.sha256.known().copied();
         let what = format!("{} ({})", wanted.what, wanted.name);
-        return Err(InputError::Offline { what, digest: spec.sha256.known().copied(), ignored });
+        return Err(InputError::not_stored(what, digest.as_slice(), context.store));
     }
     let directory = fresh_directory(context, "package")?;
     let file = match spec.registry {
@@ -87,7 +87,7 @@ pub fn record_wheels(
             return Err(InputError::NotRecorded { what });
         }
         if context.offline {
-            return Err(InputError::Offline { what, digest: None, ignored: Vec::new() });
+            return Err(InputError::Offline { what, digest: None });
         }
         if !requirements::is_version(&pin.version) {
             return Err(InputError::Name { name: pin.version.clone() });
@@ -114,18 +114,14 @@ pub fn fetch_wheels(
     let requirements = read_requirements(spec, context)?;
     let listed: BTreeSet<Digest> = requirements.iter().flat_map(|one| one.hashes.iter().copied()).collect();
     let links = fresh_directory(context, "links")?;
-    let mut ignored = Vec::new();
-    let stored = link_stored(&listed, &links, &mut ignored, context)?;
+    let stored = link_stored(&listed, &links, context)?;
     let missing =
         requirements.iter().find(|one| one.marker.is_none() && !one.hashes.iter().any(|h| stored.contains(h)));
     let what = |one: &Requirement| format!("a wheel of {} {}", one.name, one.version);
     if let Some(missing) = missing
         && context.offline
     {
-        // Any of its hashes will do: only what claims to be one of them counts.
-        let hashes: Vec<String> = missing.hashes.iter().map(ToString::to_string).collect();
-        ignored.retain(|note| hashes.iter().any(|hash| note.contains(hash)));
-        return Err(InputError::Offline { what: what(missing), digest: missing.hashes.first().copied(), ignored });
+        return Err(InputError::not_stored(what(missing), &missing.hashes, context.store));
     }
     let list = context.scratch.join("requirements.txt");
     let text: Vec<String> = requirements.iter().map(ToString::to_string).collect();
@@ -181,14 +177,13 @@ pub fn with_wheels(mut text: String, spec: &FetchWheels) -> String {
 fn link_stored(
     listed: &BTreeSet<Digest>,
     links: &Path,
-    ignored: &mut Vec<String>,
     context: &InputContext,
 ) -> Result<BTreeSet<Digest>, InputError> {
     let mut stored = BTreeSet::new();
     let part = context.scratch.join("stored-wheel");
     for digest in listed {
         context.interrupt.check()?;
-        let Some(found) = copy_stored(digest, None, &part, ignored, context)? else { continue };
+        let Some(found) = copy_stored(digest, None, &part, context)? else { continue };
         let name = found.path.file_name().filter(|name| Path::new(name).extension().is_some_and(|ext| ext == "whl"));
         let Some(name) = name else {
             context.log.note(format!("ignored {}: pip needs a wheel's own name", found.path.display()));

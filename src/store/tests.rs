@@ -74,6 +74,9 @@ fn vendored_files_serve_by_content_wherever_they_lie_and_are_never_touched() {
     let mut notes = Vec::new();
     assert_eq!(store.find(&Digest::of(b"other"), None, |note| notes.push(note)), None);
     assert_eq!(notes.len(), 1);
+    let impostor = (shelf.join("other"), Digest::of(b"0ther"), 5);
+    assert_eq!(store.impostor(&Digest::of(b"other")), Some(impostor));
+    assert_eq!(store.impostor(&digest), None);
     assert!(shelf.join("other").exists());
     assert!(!root.path().join("cache").exists());
 }

@@ -3,11 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::look::Likeness;
+use super::look::{Likeness, likeness};
 use crate::digest::Digest;
 use crate::error::{Class, Fault};
 use crate::exec::registry::RequirementsError;
 use crate::interrupt::Interrupted;
+use crate::store::Store;
 
 /// Why an input was not let in.
 #[derive(Debug, thiserror::Error)]
@@ -47,8 +48,8 @@ pub enum InputError {
     #[error("{what} cannot be reached: {why}{}", whence(what, from))]
     Unreachable { what: String, from: String, why: String, digest: Option<Digest> },
     /// The network may not be used and no store has it.
-    #[error("{what} is in no vendor directory and not in the cache, and this run is offline{}", first_of(ignored))]
-    Offline { what: String, digest: Option<Digest>, ignored: Vec<String> },
+    #[error("{what} is in no vendor directory and not in the cache, and this run is offline")]
+    Offline { what: String, digest: Option<Digest> },
     /// A file that should lie on this machine does not.
     #[error("{what} is not there: {path}")]
     Missing { what: String, path: PathBuf, digest: Option<Digest> },
@@ -88,6 +89,24 @@ pub enum InputError {
 }
 
 impl InputError {
+    /// That no store has `what`, which is one of `digests`, and the network may not be used; or, where
+    /// another file stands in its place, that this one is not it.
+    pub(in crate::exec) fn not_stored(what: String, digests: &[Digest], store: &Store) -> Self {
+        let impostor = |digest: &Digest| Some((*digest, store.impostor(digest)?));
+        match digests.iter().find_map(impostor) {
+            Some((expected, (path, found, size))) => Self::Differs {
+                what,
+                from: path.display().to_string(),
+                expected: vec![expected],
+                found,
+                size: Some(size),
+                expected_size: None,
+                likeness: likeness(&path),
+            },
+            None => Self::Offline { what, digest: digests.first().copied() },
+        }
+    }
+
     /// How much it says, for choosing one of several.
     pub(super) fn weight(&self) -> u8 {
         match self {
@@ -191,7 +210,6 @@ impl Fault for InputError {
         match self {
             Self::Tool { output, .. } if !output.is_empty() => Some(output.clone()),
             Self::Everywhere { attempts, .. } => Some(attempts.join("\n")),
-            Self::Offline { ignored, .. } if ignored.len() > 1 => Some(ignored.join("\n")),
             _ => None,
         }
     }
@@ -204,11 +222,6 @@ fn disk(source: &io::Error) -> Option<String> {
         io::ErrorKind::QuotaExceeded => Some("the disk quota is used up".into()),
         _ => None,
     }
-}
-
-/// What lies there in its place.
-fn first_of(ignored: &[String]) -> String {
-    ignored.first().map_or_else(String::new, |note| format!("; {note}"))
 }
 
 fn named(digest: Option<Digest>) -> String {
