@@ -21,7 +21,7 @@ use crate::key::Decision;
 use crate::manifest::{self, Entries, ManifestError, parts};
 use crate::pins::{self, PinsError, Platform, RelativePath};
 use crate::plan::Plan;
-use crate::provenance;
+use crate::provenance::{self, BuilderId};
 use crate::recipe::{self, AnyPins};
 use crate::settings::Settings;
 use crate::step::{Action, Package, Step, StepId};
@@ -106,6 +106,8 @@ pub struct Request {
     pub memory_mib: Option<u64>,
     /// Replaces the pins' destination directory.
     pub output: Option<PathBuf>,
+    /// Who builds, as the attestation will state it.
+    pub builder: BuilderId,
 }
 
 /// What a build did.

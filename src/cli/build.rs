@@ -12,6 +12,7 @@ use super::{Context, PinsFile, plan, smoke};
 use crate::build::{BuildReport, Request, build, prepare};
 use crate::error::Result;
 use crate::pins::Platform;
+use crate::provenance::BuilderId;
 use crate::smoke::{SmokeReports, role};
 use crate::ui::{self, Progress};
 
@@ -40,6 +41,10 @@ pub(super) struct BuildArgs {
     /// Deliver to this directory instead of the one in the pins file
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Who builds, as the attestation states it and policies demand it: a URI [default: `builder_id`
+    /// in the user's config.toml, or urn:x-rebuild-model:builder:local]
+    #[arg(long, value_name = "URI")]
+    builder_id: Option<BuilderId>,
     /// Then try each library and generator in a headless browser, as `smoke` does
     #[arg(long, conflicts_with = "dry_run")]
     smoke: bool,
@@ -63,6 +68,7 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
     if args.dry_run {
         return plan::show(&prepared, args.diff.as_deref(), Some(&args.place), context);
     }
+    let settings = args.settings.settings()?;
     let request = Request {
         workspace: args.place.root(prepared.pins.recipe.name())?,
         resume: args.place.resume(),
@@ -70,8 +76,8 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
         jobs: args.jobs.map(usize::from),
         memory_mib: args.memory,
         output: args.output.clone(),
+        builder: args.builder_id.clone().or_else(|| settings.builder.clone()).unwrap_or_default(),
     };
-    let settings = args.settings.settings()?;
     let progress = Progress::new(&context.terminal, context.progress, &prepared.plan);
     let built = build(&prepared, &request, &settings, &progress, &context.interrupt);
     progress.finish();
