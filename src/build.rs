@@ -1,6 +1,7 @@
 //! A build from a request: read the pins, plan, check the host, run, publish.
 
 mod delivery;
+mod names;
 mod previous;
 mod reasons;
 
@@ -58,6 +59,7 @@ pub fn prepare(path: &Path, platform: &Platform) -> Result<Prepared> {
 pub fn prepare_text(text: String, path: &Path, directory: PathBuf, platform: &Platform) -> Result<Prepared> {
     let pins: AnyPins = pins::parse(&text, &path.display().to_string())?;
     let plan = recipe::plan(&pins, platform)?;
+    names::check(&pins, &plan, &text, &path.display().to_string())?;
     Ok(Prepared { path: path.to_owned(), directory, digest: Digest::of(text.as_bytes()), text, pins, plan })
 }
 
@@ -276,6 +278,7 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
     for step in &prepared.plan.steps {
         let Action::Package(spec) = &step.action else { continue };
         let (destination, manifest) = places(spec, prepared, request);
+        names::check_output(spec, &destination, &manifest)?;
         if destination.exists() && !destination.is_dir() {
             return Err(NotADirectory(destination).into());
         }

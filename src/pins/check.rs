@@ -68,11 +68,16 @@ pub fn parse<R: DeserializeOwned>(text: &str, path: &str) -> Result<Pins<R>, Pin
     let pins: Pins<R> = toml::from_str(text).map_err(|error| PinsError::Syntax { path: path.into(), error })?;
     match find_fault(&pins) {
         None => Ok(pins),
-        Some((span, reason)) => {
-            let place = span.map_or_else(String::new, |span| show_place(text, span));
-            Err(PinsError::Invalid { path: path.into(), place, reason })
-        }
+        Some((span, reason)) => Err(refuse(text, path, span, reason)),
     }
+}
+
+/// The error that what stands at `span` of `text`, a pins file called `path`, cannot be, for `reason`.
+/// Without a span, or with an empty one, the whole file is meant.
+pub fn refuse(text: &str, path: &str, span: Option<Range<usize>>, reason: String) -> PinsError {
+    let span = span.filter(|span| !span.is_empty() && text.get(span.clone()).is_some());
+    let place = span.map_or_else(String::new, |span| show_place(text, span));
+    PinsError::Invalid { path: path.into(), place, reason }
 }
 
 /// A file of another schema may differ in every key, so the schema is looked at before all others.

@@ -191,6 +191,137 @@ fn paths_stay_below_the_pins_file() {
 }
 
 #[test]
+fn an_address_that_nobody_fetches_or_that_holds_a_secret_is_refused() {
+    let url = |to: &str| refused("url = \"./repositories/decoder.git\"", &format!("url = \"{to}\""));
+    let shown = [url("javascript:alert(1)"), url("--upload-pack=touch"), url("https://me:secret@example.org/x.git")];
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 11, column 7
+       |
+    11 | url = "javascript:alert(1)"
+       |       ^^^^^^^^^^^^^^^^^^^^^
+    this is not the address of a git repository: nobody fetches from `javascript:`; a host is written ssh://javascript/PATH, a path with a colon ./javascript:…
+    error: pins.toml is not valid
+    TOML parse error at line 11, column 7
+       |
+    11 | url = "--upload-pack=touch"
+       |       ^^^^^^^^^^^^^^^^^^^^^
+    this is not the address of a git repository: it begins with `-`, and would be taken for an option
+    error: pins.toml is not valid
+    TOML parse error at line 11, column 7
+       |
+    11 | url = "https://me:secret@example.org/x.git"
+       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    this is not the address of a git repository: it has a user or a password in it, which the pins would publish and an attestation carry: leave it out, and let a mirror rule of your own have it (--mirror, or [mirrors] in config.toml)
+    "#);
+    let submodule = refused("source = \"overlay\"", "url = \"ext::sh -c true\"");
+    assert_snapshot!(submodule, @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 16, column 83
+       |
+    16 | "3rdparty/overlay" = { commit = "<id>", url = "ext::sh -c true" } # a newer one
+       |                                                                                   ^^^^^^^^^^^^^^^^^
+    this is not the address of a git repository: `ext::` names no place but a program
+    "#);
+    let file = "[file.more]\nurl = \"ftp://example.org/x\"\nsha256 = \"not-recorded\"\n\n[tool.uv]";
+    assert_snapshot!(refused("[tool.uv]", file), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 61, column 7
+       |
+    61 | url = "ftp://example.org/x"
+       |       ^^^^^^^^^^^^^^^^^^^^^
+    this is not the url of a file: it has to begin with one of https://, http://, file://
+    "#);
+    let archive = "[tool.uv]\narchive.linux-x86_64 = { url = \"https://example.org/uv?token=x\", sha256 = \"not-recorded\", program = \"uv\" }\n";
+    assert_snapshot!(refused("[tool.uv]\n", archive), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 61, column 32
+       |
+    61 | archive.linux-x86_64 = { url = "https://example.org/uv?token=x", sha256 = "not-recorded", program = "uv" }
+       |                                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    this is not the url of a file: its parameter `token` is a credential, which the pins would publish and an attestation carry: leave it out, and let a mirror rule of your own have it (--mirror, or [mirrors] in config.toml)
+    "#);
+}
+
+#[test]
+fn a_range_that_no_version_meets_is_refused() {
+    assert_snapshot!(refused("version = \">=9\"", "version = \">=7, <3\""), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 58, column 11
+       |
+    58 | version = ">=7, <3"
+       |           ^^^^^^^^^
+    no version meets `>=7, <3`: all bounds have to hold together
+    "#);
+}
+
+#[test]
+fn a_rule_is_accepted_once() {
+    assert_snapshot!(refused("[packaging]\n", "[gates]\naccept = [\"limits\", \"f16\", \"limits\"]\n\n[packaging]\n"), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 67, column 10
+       |
+    67 | accept = ["limits", "f16", "limits"]
+       |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    `limits` stands here twice
+    "#);
+}
+
+#[test]
+fn the_manifest_and_what_goes_beside_it_take_no_artifacts_place() {
+    let manifest = |to: &str| {
+        let env = mini();
+        env.edit("site/pins.toml", "dist/manifest.json", to);
+        // Every verb that reads pins, not only the check.
+        env.build(&[]).code(1);
+        env.run(&["plan"]).code(1);
+        assert!(!env.path("site/.rebuild").exists());
+        env.run(&["pins", "check"]).code(1).stderr
+    };
+    let artifacts: Vec<String> = {
+        let env = mini();
+        let plan = env.run(&["plan", "--format", "json"]).code(0).json();
+        let steps = plan["plan"]["steps"].as_array().unwrap().clone();
+        let package = steps.iter().find_map(|step| step["action"].get("package")).unwrap().clone();
+        let name = |artifact: &serde_json::Value| {
+            let suffix = if artifact["encoding"] == "gzip" { ".gz" } else { "" };
+            format!("dist/{}{suffix}", artifact["path"].as_str().unwrap())
+        };
+        package["artifacts"].as_array().unwrap().iter().map(name).collect()
+    };
+    assert!(artifacts.len() > 1);
+    let shown: Vec<_> = artifacts.iter().map(|artifact| manifest(artifact)).collect();
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: pins.toml is not valid
+    at line 68, column 12
+       |
+    68 | manifest = "dist/decoder-webgpu.wasm.gz"
+       |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    [packaging]: the manifest would be dist/decoder-webgpu.wasm.gz, where the artifact dist/decoder-webgpu.wasm.gz is delivered: give `manifest` another name
+    error: pins.toml is not valid
+    at line 68, column 12
+       |
+    68 | manifest = "dist/tvmjs.cjs.gz"
+       |            ^^^^^^^^^^^^^^^^^^^
+    [packaging]: the manifest would be dist/tvmjs.cjs.gz, where the artifact dist/tvmjs.cjs.gz is delivered: give `manifest` another name
+    error: pins.toml is not valid
+    at line 68, column 12
+       |
+    68 | manifest = "dist/weights"
+       |            ^^^^^^^^^^^^^^
+    [packaging]: the manifest would be dist/weights, where the artifact dist/weights is delivered: give `manifest` another name
+    "#);
+    // With --output the two meet elsewhere.
+    let env = mini();
+    env.edit("site/pins.toml", "dist/manifest.json", &artifacts[0].replace("dist/", "lists/"));
+    env.run(&["pins", "check"]).code(0);
+    assert_snapshot!(env.build(&["--output", "elsewhere"]).code(1).stderr, @r#"
+    error: the manifest would be elsewhere/decoder-webgpu.wasm.gz, where the artifact elsewhere/decoder-webgpu.wasm.gz is delivered: give `manifest` another name
+    "#);
+    assert!(!env.path("site/.rebuild").exists());
+}
+
+#[test]
 fn levels_and_targets_and_images_make_sense() {
     assert_snapshot!(refused("[packaging]\n", "[packaging]\nlevel = 11\n"), @r#"
     error: pins.toml is not valid
