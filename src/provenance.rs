@@ -14,6 +14,7 @@ mod descriptor;
 pub mod dsse;
 mod error;
 mod facts;
+mod key_form;
 mod keys;
 mod sbom;
 mod statement;

@@ -91,9 +91,10 @@ fn check_git(text: &str) -> Result<(), String> {
 
 fn check_file(text: &str) -> Result<(), String> {
     check_any(text)?;
-    match text.contains("://") {
-        true => check_url(text, &["https", "http", "file"]),
-        false => Err("it has to begin with https://, http:// or file://".into()),
+    if text.contains("://") {
+        check_url(text, &["https", "http", "file"])
+    } else {
+        Err("it has to begin with https://, http:// or file://".into())
     }
 }
 
