@@ -24,6 +24,7 @@ use crate::pins::{self, PinsError, Platform, RelativePath};
 use crate::plan::Plan;
 use crate::provenance::{self, BuilderId};
 use crate::recipe::{self, AnyPins};
+use crate::replace::check_directory;
 use crate::settings::Settings;
 use crate::step::{Action, Package, Step, StepId};
 use crate::workspace::{self, Workspace, check_space};
@@ -282,6 +283,8 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
         if destination.exists() && !destination.is_dir() {
             return Err(NotADirectory(destination).into());
         }
+        check_directory(&destination)?;
+        check_directory(manifest.parent().unwrap_or(&destination))?;
         if manifest.exists() {
             check_listed(spec, &manifest)?;
         }

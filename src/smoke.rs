@@ -30,6 +30,7 @@ pub use subject::{Generator, Library, Subject, SubjectError, Subjects, read_mani
 
 use crate::error::{Class, Error, Fault, Result};
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::replace::{CannotWrite, check};
 
 /// How to try a library.
 #[derive(Debug, Clone)]
@@ -119,6 +120,9 @@ pub enum SmokeError {
         /// Why not.
         source: std::io::Error,
     },
+    /// The logits cannot be written.
+    #[error(transparent)]
+    Write(#[from] CannotWrite),
     /// The run was interrupted.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -129,13 +133,24 @@ impl Fault for SmokeError {
         match self {
             Self::Input { .. } => Class::Usage,
             Self::Host { .. } => Class::Preflight,
+            Self::Write(error) => error.class(),
             Self::Interrupted(interrupted) => interrupted.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Write(error) => error.hint(),
+            Self::Input { .. } | Self::Host { .. } | Self::Interrupted(_) => None,
         }
     }
 }
 
 /// Tries each of `subjects`, one after another.
 pub fn smoke_all(subjects: &[Subject], request: &Request, interrupt: &Interrupt) -> Result<SmokeReports> {
+    if let Some(path) = &request.save_logits {
+        check(path).map_err(SmokeError::from)?;
+    }
     let mut libraries = Vec::new();
     for subject in subjects {
         libraries.push(smoke(subject, request, interrupt)?);

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::error::{Class, Fault, Result};
+use crate::error::Result;
+use crate::replace::CannotWrite;
 
 /// Flags of `completions`.
 #[derive(Debug, Args)]
@@ -22,24 +23,6 @@ pub(super) struct ManArgs {
     directory: PathBuf,
 }
 
-/// The pages cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write manual pages to {}", .path.display())]
-struct CannotWrite {
-    path: PathBuf,
-    source: std::io::Error,
-}
-
-impl Fault for CannotWrite {
-    fn class(&self) -> Class {
-        Class::Usage
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("name an existing directory that can be written".into())
-    }
-}
-
 pub(super) fn print_completions(args: &CompletionsArgs) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::command(), "rebuild-model", &mut script);
@@ -48,7 +31,6 @@ pub(super) fn print_completions(args: &CompletionsArgs) -> Result<ExitCode> {
 }
 
 pub(super) fn write_manual(args: &ManArgs) -> Result<ExitCode> {
-    let failed = |source| CannotWrite { path: args.directory.clone(), source };
-    clap_mangen::generate_to(super::command(), &args.directory).map_err(failed)?;
+    clap_mangen::generate_to(super::command(), &args.directory).map_err(CannotWrite::at(&args.directory))?;
     Ok(ExitCode::SUCCESS)
 }

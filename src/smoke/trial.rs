@@ -19,6 +19,7 @@ use super::server::{Content, Server};
 use super::weights::{self, WeightsError};
 use super::{Library, Request, SmokeError, Subject, engine};
 use crate::interrupt::Interrupt;
+use crate::replace::replace;
 
 /// Where the model's files stand: the engine appends the last two parts to a model's url by itself.
 const MODEL: &str = "/model/resolve/main/";
@@ -296,8 +297,7 @@ impl Trial<'_> {
         let Some(path) = &self.request.save_logits else { return Ok(()) };
         let rows = answers.iter().filter_map(|answer| answer.rows().last());
         let bytes: Vec<u8> = rows.flatten().flat_map(|value| value.to_le_bytes()).collect();
-        let written = std::fs::write(path, bytes);
-        written.map_err(|error| SmokeError::Input { path: path.clone(), reason: error.to_string() }.into())
+        replace(path, &bytes).map_err(|error| SmokeError::from(error).into())
     }
 
     fn try_engine(&mut self, library: &Library, browser: &mut Browser, known: &Known) -> Staged<()> {

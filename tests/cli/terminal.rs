@@ -164,11 +164,11 @@ fn completions_and_manual_pages_know_every_verb() {
         assert!(page.contains(".TH"), "{verb}");
     }
     assert!(env.path("man/rebuild-model.1").is_file() && env.path("man/rebuild-model-pins-lock.1").is_file());
-    let refused = env.run(&["man", "not-there"]).code(1);
+    let refused = env.run(&["man", "not-there"]).code(2);
     assert_snapshot!(refused.stderr, @r#"
-    error: cannot write manual pages to not-there
+    error: cannot write not-there
       because: No such file or directory (os error 2)
-    hint: name an existing directory that can be written
+    hint: make the directory first, or name a place in an existing one
     "#);
 }
 

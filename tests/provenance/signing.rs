@@ -356,3 +356,49 @@ fn what_an_attestation_says_forges_no_line_of_the_report() {
     assert!(shown.contains(r"urn:x\nsigned by") && shown.contains(r"by\u{1b}[2K\nsigned by"), "{shown}");
     assert!(!shown.contains("\nsigned by the right key") && !shown.contains('\u{1b}'), "{shown}");
 }
+
+#[test]
+fn an_output_that_cannot_be_written_is_named_and_of_one_class() {
+    let env = built();
+    env.write("site/file", "");
+    let sign = |output: &str| {
+        env.run(&["sign", "dist/manifest.intoto.json", "--key", "one.key", "--output", output]).code(2).stderr
+    };
+    let mut shown = ["none/signed.json", "file/signed.json", "dist"].map(sign).to_vec();
+    shown.push(env.run(&["man", "none"]).code(2).stderr);
+    shown.push(env.run(&["man", "file"]).code(2).stderr);
+    shown.push(env.run(&["replay", "dist/manifest.intoto.json", "--html", "none/page.html"]).code(2).stderr);
+    let smoke = ["smoke", "dist/manifest.json", "--save-logits", "none/logits.bin"];
+    shown.push(env.run(&smoke).code(2).stderr);
+    shown.push(env.build(&["-w", &env.text("new"), "--output", "file/below"]).code(2).stderr);
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: cannot write none/signed.json
+      because: No such file or directory (os error 2)
+    hint: make the directory first, or name a place in an existing one
+    error: cannot write file/signed.json
+      because: Not a directory (os error 20)
+    hint: what stands there, or above it, is not a directory: name another place
+    error: cannot write dist
+      because: is a directory
+    hint: a directory stands there: name a file
+    error: cannot write none
+      because: No such file or directory (os error 2)
+    hint: make the directory first, or name a place in an existing one
+    error: cannot write file
+      because: Not a directory (os error 20)
+    hint: what stands there, or above it, is not a directory: name another place
+    error: cannot write none/page.html
+      because: No such file or directory (os error 2)
+    hint: make the directory first, or name a place in an existing one
+    error: cannot write none/logits.bin
+      because: No such file or directory (os error 2)
+    hint: make the directory first, or name a place in an existing one
+    error: cannot write file/below
+      because: not a directory
+    hint: what stands there, or above it, is not a directory: name another place
+    "#);
+    assert!(!env.path("new").exists());
+    // A device is not replaced.
+    env.run(&["sign", "dist/manifest.intoto.json", "--key", "one.key", "--output", "/dev/null"]).code(8);
+    assert!(!std::path::Path::new("/dev/null").is_file());
+}
