@@ -105,12 +105,13 @@ pub fn render_findings(findings: &[Finding]) -> String {
             Severity::Accepted => "accepted",
             Severity::Note => "note",
         };
-        let _ = writeln!(text, "{severity}: {} [{}] {}", finding.artifact, finding.rule, finding.message);
+        let (artifact, message) = (escape_name(&finding.artifact), escape_name(&finding.message));
+        let _ = writeln!(text, "{severity}: {artifact} [{}] {message}", finding.rule);
         if let Some(hint) = &finding.hint {
-            let _ = writeln!(text, "  {hint}");
+            let _ = writeln!(text, "  {}", escape_name(hint));
         }
     }
-    escape_text(&text)
+    text
 }
 
 /// What was verified, as a person reads it.
