@@ -7,6 +7,7 @@
 mod answers;
 mod browser;
 mod engine;
+mod inputs;
 mod metadata;
 mod protocol;
 mod report;
@@ -105,10 +106,12 @@ impl SmokeReports {
 #[derive(Debug, thiserror::Error)]
 pub enum SmokeError {
     /// A file that was named cannot be used.
-    #[error("{} cannot be used: {reason}", .path.display())]
+    #[error("{what} {} cannot be used: {reason}", .path.display())]
     Input {
-        /// The file.
+        /// The file or directory.
         path: PathBuf,
+        /// What it is to the trial.
+        what: &'static str,
         /// Why not.
         reason: String,
     },
@@ -141,7 +144,11 @@ impl Fault for SmokeError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Write(error) => error.hint(),
-            Self::Input { .. } | Self::Host { .. } | Self::Interrupted(_) => None,
+            Self::Input { what: "the directory of weights", .. } => {
+                Some("name one with tensor-cache.json and its shards, or leave --weights out for seeded ones".into())
+            }
+            Self::Input { .. } => Some("mend this file, or name another for it".into()),
+            Self::Host { .. } | Self::Interrupted(_) => None,
         }
     }
 }
@@ -150,6 +157,9 @@ impl Fault for SmokeError {
 pub fn smoke_all(subjects: &[Subject], request: &Request, interrupt: &Interrupt) -> Result<SmokeReports> {
     if let Some(path) = &request.save_logits {
         check(path).map_err(SmokeError::from)?;
+    }
+    for subject in subjects {
+        inputs::check(subject, request)?;
     }
     let mut libraries = Vec::new();
     for subject in subjects {

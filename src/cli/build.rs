@@ -1,6 +1,6 @@
 //! `rebuild-model build`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,7 +11,10 @@ use super::settings::SettingsArgs;
 use super::{Context, PinsFile, plan, smoke};
 use crate::build::{BuildReport, Request, build, prepare};
 use crate::error::Result;
-use crate::pins::Platform;
+use crate::manifest::Entry;
+use crate::manifest::joined::read_list;
+use crate::manifest::parts::LIST_ROLE;
+use crate::pins::{Platform, RelativePath};
 use crate::provenance::BuilderId;
 use crate::smoke::{SmokeReports, role};
 use crate::ui::{self, Progress};
@@ -89,10 +92,19 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The name of what can be tried, also where it was delivered in parts.
+fn tried_name(destination: &Path, path: &RelativePath, entry: &Entry) -> Option<String> {
+    if role::is_tried(&entry.role) {
+        return Some(path.to_string());
+    }
+    let list = (entry.role == LIST_ROLE).then(|| read_list(destination, path.as_str()).ok()).flatten()?;
+    role::is_tried(&list.role).then(|| list.path.to_string())
+}
+
 /// Tries what was built, and says both.
 fn try_out(args: &BuildArgs, built: &BuildReport, context: &Context) -> Result<ExitCode> {
-    let libraries = built.artifacts.iter().filter(|(_, entry)| role::is_tried(&entry.role));
-    let names: Vec<String> = libraries.map(|(path, _)| path.to_string()).collect();
+    let names: Vec<String> =
+        built.artifacts.iter().filter_map(|(path, entry)| tried_name(&built.destination, path, entry)).collect();
     let request = crate::smoke::Request { browser: args.browser.clone(), ..Default::default() };
     let reports = smoke::of_manifest(&built.manifest, Some(&built.destination), &names, &request, context)?;
     let tried = Tried { build: built, smoke: &reports };
