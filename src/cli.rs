@@ -181,8 +181,8 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Diff(args) => diff::run(args, context),
         Verb::Bundle(args) => bundle::run(args, context),
         Verb::Replay(args) => replay::run(args, context),
-        Verb::Completions(args) => shell::print_completions(args),
-        Verb::Man(args) => shell::write_manual(args),
+        Verb::Completions(args) => shell::print_completions(args, context),
+        Verb::Man(args) => shell::write_manual(args, context),
     }
 }
 

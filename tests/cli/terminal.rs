@@ -173,6 +173,29 @@ fn completions_and_manual_pages_know_every_verb() {
 }
 
 #[test]
+fn scripts_and_pages_are_one_document_where_one_is_asked_for() {
+    let env = TestEnv::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = env.run(&["completions", shell, "--format", "json"]).code(0).json();
+        let text = env.run(&["completions", shell]).code(0).raw;
+        assert_eq!((&script["shell"], script["script"].as_str().unwrap().trim_end()), (&shell.into(), text.trim_end()));
+    }
+    std::fs::create_dir(env.path("man")).unwrap();
+    let manual = env.run(&["man", &env.text("man"), "--format", "json"]).code(0).json();
+    let pages: Vec<_> = manual["pages"].as_array().unwrap().iter().map(|page| page.as_str().unwrap()).collect();
+    let mut found: Vec<_> = std::fs::read_dir(env.path("man"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    found.sort();
+    assert_eq!(pages, found);
+    assert!(pages.contains(&"rebuild-model.1") && pages.contains(&"rebuild-model-pins-check.1"));
+    let text = env.run(&["man", &env.text("man")]).code(0).stdout;
+    assert_eq!(text, format!("{} pages are in ROOT/man", pages.len()));
+    assert_eq!(env.run(&["man", "none", "--format", "json"]).code(2).json()["error"]["class"], "preflight");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let env = mini();
     let mut child = env.start(&["plan"]);
