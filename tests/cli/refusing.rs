@@ -118,6 +118,51 @@ fn a_digest_is_a_digest() {
 }
 
 #[test]
+fn a_pins_file_has_one_recipe() {
+    let second = "[recipe.mlc-webgpu]\nmodel = \"x\"\n\n[tool.uv]";
+    assert_snapshot!(refused("[tool.uv]", second), @r#"
+    error: pins.toml is not valid
+    at line 60, column 9
+       |
+    60 | [recipe.mlc-webgpu]
+       |         ^^^^^^^^^^
+    a pins file has one recipe, and [recipe.tvm-webgpu] came before this one: give it a file of its own
+    "#);
+    let env = TestEnv::new();
+    env.write("site/pins.toml", "schema = 1\n\n[recipe]\n");
+    assert_snapshot!(env.run(&["pins", "check"]).code(1).stderr, @r#"
+    error: pins.toml is not valid
+    at line 3, column 1
+      |
+    3 | [recipe]
+      | ^^^^^^^^
+    no recipe is named: a table [recipe.NAME] with its parameters is wanted
+    "#);
+    env.write("site/pins.toml", "schema = 1\nrecipe = \"tvm-webgpu\"\n");
+    env.run(&["pins", "check"]).code(1);
+}
+
+#[test]
+fn a_pins_file_can_be_named_or_is_told_how() {
+    let env = mini();
+    std::fs::rename(env.path("site/pins.toml"), env.path("site/other.toml")).unwrap();
+    env.run(&["pins", "check", "other.toml"]).code(0);
+    env.run(&["pins", "check", "--pins", "other.toml"]).code(0);
+    env.run(&["pins", "lock", "other.toml", "--dry-run", "--offline", "--vendor", "../vendor"]).code(0);
+    env.run(&["pins", "check", "other.toml", "--pins", "other.toml"]).code(1);
+    assert_snapshot!(env.run(&["pins", "check", "none.toml"]).code(1).stderr, @r#"
+    error: cannot read the pins file none.toml
+      because: No such file or directory (os error 2)
+    hint: name another file with --pins
+    "#);
+    for verb in ["plan", "build", "doctor"] {
+        let shown = env.run(&[verb, "other.toml"]).code(1).stderr;
+        assert!(shown.contains("tip: the pins file is named by a flag: --pins FILE"), "{shown}");
+        assert!(!env.run(&[verb, "other"]).code(1).stderr.contains("--pins"));
+    }
+}
+
+#[test]
 fn ids_are_unique() {
     assert_snapshot!(refused("[tool.cxx]", "[git.overlay]"), @r#"
     error: pins.toml is not valid
