@@ -29,7 +29,8 @@ prove: set-up $(release)
 outside: set-up $(release)
 	tests/outside/check.sh $(release) workspace.example/dist/manifest.json
 
-## bench: speed and memory beside named peers; ONLY=plan|verify|checkout|example|resume|loading for one subject
+## bench: speed and memory beside named peers; ONLY=SUBJECT for one of those that
+##        benches/measure/main.rs lists
 bench: set-up
 	cargo bench --bench measure -- $(ONLY)
 

@@ -5,6 +5,7 @@
 pub mod browser;
 pub mod decoding;
 pub mod encoding;
+pub mod gzip;
 pub mod library;
 pub mod onnx;
 mod tap;

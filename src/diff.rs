@@ -2,8 +2,8 @@
 //!
 //! What a file is says its content, not its name (but for brotli, which has no mark). Each kind is
 //! compared by its own parts: wasm by section, function and memory; JSON by key; archives by member;
-//! an encoded file by header and content. Output is bounded and says what it left out; memory is
-//! bounded too, since only files below [`IN_MEMORY`] are read whole.
+//! an encoded file by header and content, and with what it was made of. Output is bounded and says
+//! what it left out; memory is bounded too, since only files below [`IN_MEMORY`] are read whole.
 
 mod archive;
 mod bytes;
@@ -24,6 +24,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::interrupt::Interrupt;
+use crate::pins::Encoding;
 use finding::Sink;
 use kind::Kind;
 
@@ -126,14 +127,19 @@ fn compare_files(left: &Body, right: &Body, depth: usize, sink: &mut Sink) -> Re
         return Ok("file");
     }
     let (kind, other) = (kind::recognize(left)?, kind::recognize(right)?);
+    let nested = depth < DEEPEST;
+    let encodings = [kind.encoding(), other.encoding()];
+    if kind != other && nested && encodings != [Encoding::Identity; 2] {
+        encoded::compare(encodings, left, right, depth, sink)?;
+        return Ok("file");
+    }
     if kind != other {
         sink.add("kind", Some(kind.name()), Some(other.name()));
         bytes::compare(left, right, sink)?;
         return Ok("file");
     }
-    let nested = depth < DEEPEST;
     match kind {
-        Kind::Encoded(encoding) if nested => encoded::compare(encoding, left, right, depth, sink)?,
+        Kind::Encoded(_) if nested => encoded::compare(encodings, left, right, depth, sink)?,
         Kind::Zip if nested => archive::compare_zips(left, right, depth, sink)?,
         Kind::Tar if nested => archive::compare_tars(left, right, depth, sink)?,
         Kind::Wasm | Kind::Json | Kind::Toml | Kind::Text => match (left.load()?, right.load()?) {

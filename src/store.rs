@@ -118,6 +118,13 @@ impl Store {
         self.search(digest, size, &mut note, |candidate| hash_file(candidate).map(|(found, _)| found))
     }
 
+    /// A vendored file that stands where one with this digest should, and the digest that it has.
+    pub fn impostor(&self, digest: &Digest) -> Option<(PathBuf, Digest, u64)> {
+        let shelved = self.vendors.iter().flat_map(|vendor| shelved(vendor, digest));
+        let hashed = |path: PathBuf| hash_file(&path).ok().map(|(found, size)| (path, found, size));
+        shelved.filter_map(hashed).find(|(_, found, _)| found != digest)
+    }
+
     /// Copies a file with this digest to `to`, and says which one. The copy itself is hashed: what
     /// the caller gets is right even if the original changes meanwhile.
     pub fn copy_out(
@@ -326,6 +333,9 @@ mod tests {
         let mut notes = Vec::new();
         assert_eq!(store.find(&Digest::of(b"other"), None, |note| notes.push(note)), None);
         assert_eq!(notes.len(), 1);
+        let impostor = (shelf.join("other"), Digest::of(b"0ther"), 5);
+        assert_eq!(store.impostor(&Digest::of(b"other")), Some(impostor));
+        assert_eq!(store.impostor(&digest), None);
         assert!(shelf.join("other").exists());
         assert!(!root.path().join("cache").exists());
     }

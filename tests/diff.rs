@@ -275,6 +275,57 @@ fn another_level_is_the_same_content() {
 }
 
 #[test]
+fn an_encoded_file_and_what_it_was_made_of_have_the_same_content() {
+    let desk = Desk::new();
+    let plain = "a line of text\n".repeat(500);
+    let other = plain.replacen("line", "lime", 1);
+    let mut brotli = Vec::new();
+    brotli::BrotliCompress(&mut plain.as_bytes(), &mut brotli, &brotli::enc::BrotliEncoderParams::default()).unwrap();
+    let forms = |text: &str| {
+        [
+            ("identity", desk.write("a.js", text)),
+            ("gzip", desk.write("a.js.gz", gzip(text.as_bytes(), 9, None, 0))),
+            // Of the first text in any case.
+            ("br", desk.write("a.js.br", &brotli)),
+        ]
+    };
+    for (one, left) in forms(&plain) {
+        for (two, right) in forms(&plain).iter().filter(|(two, _)| *two != one) {
+            let report = compare(&left, right);
+            assert_eq!(report.verdict, Verdict::SameUnpacked, "{one}, {two}: {report:?}");
+            expect(&report, &[&format!("encoding: {one} → {two}")]);
+        }
+    }
+    let [_, _, (_, left)] = forms(&plain);
+    for (form, right) in &forms(&other)[..2] {
+        let report = compare(&left, right);
+        assert_eq!(report.verdict, Verdict::Differs);
+        let encoding = format!("encoding: br → {form}");
+        expect(&report, &[&encoding, "content/lines: 500 lines → 500 lines | 1 lines removed, 1 lines added"]);
+    }
+    // Whoever calls garbage by such a name gets an answer.
+    let garbage = desk.write("garbage.br", b"\xff\xff garbage");
+    let report = compare(&garbage, &desk.write("a.js", &plain));
+    assert_eq!(report.verdict, Verdict::Differs);
+    expect(&report, &["br: ", "first difference is at offset 0"]);
+}
+
+#[test]
+fn names_that_are_no_text_are_compared_like_any() {
+    use std::os::unix::ffi::OsStrExt;
+    let desk = Desk::new();
+    for (number, content) in ["x", "y"].iter().enumerate() {
+        let directory = desk.0.path().join(number.to_string());
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join(std::ffi::OsStr::from_bytes(b"a\xff")), content).unwrap();
+        std::fs::write(directory.join(std::ffi::OsStr::from_bytes(&[b'a', 0xf0 + u8::try_from(number).unwrap()])), "")
+            .unwrap();
+    }
+    let report = compare(&desk.0.path().join("0"), &desk.0.path().join("1"));
+    expect(&report, &[r"a\xf0: a file → ", r"a\xf1:  → a file", r"a\xff/lines: 1 lines"]);
+}
+
+#[test]
 fn archives_are_compared_by_member() {
     let desk = Desk::new();
     let before = zip(&[("a.py", "one\n", 0o644), ("b.py", "same\n", 0o644), ("c.py", "", 0o644)]);

@@ -26,17 +26,27 @@ pub fn quiet(program: impl AsRef<Path>, arguments: &[&str]) -> Command {
 
 /// Runs `command`, which must end well, and tells how long it took. Nothing runs beside it.
 pub fn time(command: &mut Command) -> Duration {
+    time_to(command, 0)
+}
+
+/// Runs `command`, which must end with `code`, and tells how long it took. Nothing runs beside it.
+pub fn time_to(command: &mut Command, code: i32) -> Duration {
     let start = Instant::now();
     let status = command.status().unwrap();
     let wall = start.elapsed();
-    assert!(status.success(), "{command:?} ended with {status}");
+    assert_eq!(status.code(), Some(code), "{command:?} ended with {status}");
     wall
 }
 
 /// Runs `command`, which must end well, looking at it every `pause`.
+pub fn watch(command: &mut Command, pause: Duration) -> Taken {
+    watch_to(command, pause, 0)
+}
+
+/// Runs `command`, which must end with `code`, looking at it every `pause`.
 ///
 /// The figures are of the process alone: `ru_maxrss` of a child counts the compilers that it waited for.
-pub fn watch(command: &mut Command, pause: Duration) -> Taken {
+pub fn watch_to(command: &mut Command, pause: Duration, code: i32) -> Taken {
     let start = Instant::now();
     let mut child = command.spawn().unwrap();
     let mut taken = Taken::default();
@@ -58,7 +68,7 @@ pub fn watch(command: &mut Command, pause: Duration) -> Taken {
         (taken.own_cpu, taken.peak_kib) = (last.own_cpu, last.peak_kib);
         status
     });
-    assert!(status.success(), "{command:?} ended with {status}");
+    assert_eq!(status.code(), Some(code), "{command:?} ended with {status}");
     taken
 }
 
@@ -98,8 +108,8 @@ pub fn in_turns(rounds: usize, turns: &mut [&mut dyn FnMut() -> Duration]) -> Ve
 
 /// The first line that `program --version` (or `arguments`) prints; nothing when there is none.
 #[expect(clippy::disallowed_methods, reason = "a measurement, not the program")]
-pub fn version(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
+pub fn version(program: impl AsRef<Path>, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program.as_ref()).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().next().filter(|_| output.status.success()).map(|line| line.trim().to_owned())
 }

@@ -5,6 +5,7 @@
 //! script runs its commands one after another; ours runs them, and besides hashes every output,
 //! checks symbols, compresses the artifacts and delivers them with a manifest.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -41,7 +42,7 @@ const MEMORY_GOAL: u64 = 64 * 1024;
 pub fn measure() {
     let Some(downloads) = download() else { return };
     let serial = time_script(&downloads);
-    let ours = build(&downloads);
+    let ours = Place::example().build(&downloads);
     let bash = version("bash", &["--version"]).unwrap_or_default();
     let compared = ratio(ours.wall, serial);
     let rows = [
@@ -68,39 +69,53 @@ pub fn measure() {
     print("example: from downloads to artifacts, warm package caches", &rows);
 }
 
-/// Where the example is built.
-pub fn workspace() -> PathBuf {
-    scratch().join("example")
+/// Where something like the example is built.
+pub struct Place {
+    pub pins: PathBuf,
+    pub workspace: PathBuf,
+    /// Where its artifacts are delivered.
+    pub output: PathBuf,
 }
 
-/// The command that builds the example; `more` are further flags.
-pub fn build_command(more: &[&str]) -> Command {
-    let pins = source_tree().join("workspace.example/pins.toml");
-    let mut command = quiet(program(), &["build", "--offline", "--progress", "plain", "--pins"]);
-    command.arg(pins).arg("--workspace").arg(workspace()).arg("--cache").arg(cache());
-    command.arg("--output").arg(scratch().join("delivered")).args(more);
-    command.stderr(Stdio::null());
-    command
-}
-
-/// Builds the example anew, from what [`download`] left in the cache.
-fn build(downloads: &Path) -> Taken {
-    fill_cache(downloads);
-    let _ = std::fs::remove_dir_all(workspace());
-    watch(&mut build_command(&[]), Duration::from_millis(10))
-}
-
-/// Makes sure that a finished build of the example is there.
-pub fn ensure_built() -> bool {
-    if std::fs::exists(workspace().join("out/package")).unwrap_or(false) {
-        return true;
+impl Place {
+    /// The example itself.
+    pub fn example() -> Self {
+        Self {
+            pins: source_tree().join("workspace.example/pins.toml"),
+            workspace: scratch().join("example"),
+            output: scratch().join("delivered"),
+        }
     }
-    let Some(downloads) = download() else { return false };
-    build(&downloads);
-    true
+
+    /// The command that builds here; `more` are further flags.
+    pub fn build_command(&self, more: &[&str]) -> Command {
+        let mut command = quiet(program(), &["build", "--offline", "--progress", "plain", "--pins"]);
+        command.arg(&self.pins).arg("--workspace").arg(&self.workspace).arg("--cache").arg(cache());
+        command.arg("--output").arg(&self.output).args(more).stderr(Stdio::null());
+        command
+    }
+
+    /// Builds here anew, from what [`download`] left in the cache.
+    fn build(&self, downloads: &Path) -> Taken {
+        fill_cache(downloads);
+        let _ = fs::remove_dir_all(&self.workspace);
+        watch(&mut self.build_command(&[]), Duration::from_millis(10))
+    }
+
+    /// Makes sure that a build of these pins is here; tells whether there can be one.
+    pub fn ensure_built(&self) -> bool {
+        let Some(downloads) = download() else { return false };
+        // What an earlier version of this program left cannot always be gone on with.
+        let resumed = || self.build_command(&["--resume"]).stderr(Stdio::null()).status().unwrap().success();
+        if !self.workspace.exists() || !resumed() {
+            self.build(&downloads);
+        }
+        true
+    }
 }
 
-fn cache() -> PathBuf {
+/// The store from which everything here is built.
+pub fn cache() -> PathBuf {
     scratch().join("cache")
 }
 
@@ -124,18 +139,18 @@ fn download() -> Option<PathBuf> {
     }
     time(&mut quiet("bash", &[source_tree().join("workspace.example/set-up.sh").to_str().unwrap()]));
     let downloads = scratch().join("downloads");
-    if !std::fs::exists(downloads.join("whole")).unwrap() {
-        let _ = std::fs::remove_dir_all(&downloads);
+    if !fs::exists(downloads.join("whole")).unwrap() {
+        let _ = fs::remove_dir_all(&downloads);
         time(&mut script(&downloads, &DOWNLOADS));
-        std::fs::write(downloads.join("whole"), "").unwrap();
+        fs::write(downloads.join("whole"), "").unwrap();
     }
     Some(downloads.join("out"))
 }
 
 fn time_script(downloads: &Path) -> Duration {
     let work = scratch().join("serial");
-    let _ = std::fs::remove_dir_all(&work);
-    std::fs::create_dir_all(work.join("out")).unwrap();
+    let _ = fs::remove_dir_all(&work);
+    fs::create_dir_all(work.join("out")).unwrap();
     for step in DOWNLOADS {
         std::os::unix::fs::symlink(downloads.join(step), work.join("out").join(step)).unwrap();
     }
@@ -144,7 +159,7 @@ fn time_script(downloads: &Path) -> Duration {
 
 fn fill_cache(downloads: &Path) {
     let store = Store::open(Vec::new(), cache()).unwrap();
-    for entry in DOWNLOADS.iter().flat_map(|step| std::fs::read_dir(downloads.join(step)).unwrap()) {
+    for entry in DOWNLOADS.iter().flat_map(|step| fs::read_dir(downloads.join(step)).unwrap()) {
         let path = entry.unwrap().path();
         if path.is_file() {
             let (digest, _) = hash_file(&path).unwrap();

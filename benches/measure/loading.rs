@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::child::{quiet, time};
-use crate::example::{ensure_built, workspace};
+use crate::example::Place;
 use crate::table::{Row, median, print, ratio, show};
 use crate::{program, scratch, source_tree};
 
@@ -29,7 +29,7 @@ struct Load {
 }
 
 pub fn measure() {
-    if !ensure_built() {
+    if !Place::example().ensure_built() {
         return;
     }
     let unpatched = bundle("unpatched", None);
@@ -83,7 +83,7 @@ pub fn measure() {
 
 /// The browser module from the wheel's sources with this patch alone.
 fn bundle(name: &str, patch: Option<&Path>) -> PathBuf {
-    let (out, work) = (workspace().join("out"), scratch().join(name));
+    let (out, work) = (Place::example().workspace.join("out"), scratch().join(name));
     let _ = std::fs::remove_dir_all(&work);
     std::fs::create_dir_all(work.join("tvm")).unwrap();
     time(quiet("cp", &["-R"]).arg(out.join("sources/tree/tvm/web")).arg(work.join("tvm")));
@@ -101,7 +101,7 @@ fn bundle(name: &str, patch: Option<&Path>) -> PathBuf {
 
 fn load(module: &Path) -> Result<Load, String> {
     let mut command = quiet(program(), &["smoke", "--format", "json", "--steps", "1", "--library"]);
-    command.arg(workspace().join("out/link/decoder-webgpu.wasm")).arg("--browser-module").arg(module);
+    command.arg(Place::example().workspace.join("out/link/decoder-webgpu.wasm")).arg("--browser-module").arg(module);
     command.args(["--ballast", WEIGHTS.0, "--shard-size", WEIGHTS.1]).stdout(Stdio::piped());
     let output = command.output().map_err(|error| error.to_string())?;
     let reports: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;

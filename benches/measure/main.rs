@@ -3,8 +3,11 @@
 //! Each subject is measured beside a peer in the same run, turn by turn, and the ratio of the medians
 //! is what counts: both suffer from whatever else the machine does. Nothing here fails on a time.
 
+mod attested;
+mod bundle;
 mod checkout;
 mod child;
+mod diff;
 mod example;
 #[path = "../../tests/support/http_git.rs"]
 #[allow(dead_code, missing_docs, reason = "the tests use the rest")]
@@ -21,12 +24,15 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 /// What can be measured, cheapest first.
-const SUBJECTS: [(&str, fn()); 6] = [
+const SUBJECTS: [(&str, fn()); 9] = [
     ("plan", plan::measure),
     ("verify", verify::measure),
     ("checkout", checkout::measure),
     ("example", example::measure),
     ("resume", resume::measure),
+    ("attested", attested::measure),
+    ("bundle", bundle::measure),
+    ("diff", diff::measure),
     ("loading", loading::measure),
 ];
 

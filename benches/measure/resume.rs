@@ -7,23 +7,23 @@ use rebuild_model::digest::hash_path;
 use rebuild_model::journal;
 
 use crate::child::{in_turns, time, watch};
-use crate::example::{build_command, ensure_built, workspace};
+use crate::example::Place;
 use crate::table::{Row, median, print, show};
 
 const ROUNDS: usize = 11;
 const GOAL: Duration = Duration::from_millis(50);
 
 pub fn measure() {
-    if !ensure_built() {
+    if !Place::example().ensure_built() {
         return;
     }
-    let records = journal::latest(journal::read(&workspace().join("journal.jsonl")).unwrap());
+    let records = journal::latest(journal::read(&Place::example().workspace.join("journal.jsonl")).unwrap());
     let outputs: Vec<PathBuf> = records
         .iter()
         .flat_map(|(step, record)| record.outputs.keys().map(move |output| (step, output)))
-        .map(|(step, output)| workspace().join("out").join(step.as_str()).join(output))
+        .map(|(step, output)| Place::example().workspace.join("out").join(step.as_str()).join(output))
         .collect();
-    let mut resumed = || time(&mut build_command(&["--resume"]));
+    let mut resumed = || time(&mut Place::example().build_command(&["--resume"]));
     let mut hashed = || {
         let start = Instant::now();
         let sizes: u64 = rebuild_model::parallel::map(&outputs, |path| hash_path(path).unwrap().1).iter().sum();
@@ -33,7 +33,7 @@ pub fn measure() {
     let times = in_turns(ROUNDS, &mut [&mut resumed, &mut hashed]);
     let (ours, hashing) = (median(&times[0]), median(&times[1]));
     let rest = ours.saturating_sub(hashing);
-    let peak = watch(&mut build_command(&["--resume"]), Duration::from_millis(1));
+    let peak = watch(&mut Place::example().build_command(&["--resume"]), Duration::from_millis(1));
     let row = Row {
         subject: "build --resume of the finished example".into(),
         peer: format!("hash_path over its {} outputs", outputs.len()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A comparison with a peer, or a figure with a goal of its own.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Row {
     /// What is measured.
     pub subject: String,

@@ -17,7 +17,7 @@ const ROUNDS: usize = 11;
 const FILES: usize = 8;
 const MIB_EACH: usize = 50;
 /// KiB.
-const MEMORY_GOAL: u64 = 32 * 1024;
+pub const MEMORY_GOAL: u64 = 32 * 1024;
 
 pub fn measure() {
     let plain = deliver("plain", Encoding::Identity);
@@ -100,8 +100,8 @@ fn memory(subject: &str, set: &Set) -> Row {
 }
 
 /// Delivered files with their manifest.
-struct Set {
-    manifest: PathBuf,
+pub struct Set {
+    pub manifest: PathBuf,
     files: Vec<PathBuf>,
     bytes: u64,
 }
@@ -112,7 +112,7 @@ impl Set {
     }
 }
 
-fn deliver(name: &str, encoding: Encoding) -> Set {
+pub fn deliver(name: &str, encoding: Encoding) -> Set {
     let directory = scratch().join(name);
     let manifest = directory.join("manifest.json");
     let source = scratch().join("source.bin");

@@ -1,5 +1,6 @@
 //! Readers and writers that hash what passes through them.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 
 use crate::artifact::encoding::FileId;
@@ -38,6 +39,13 @@ impl<'a, T> Tap<'a, T> {
         let stand_in = io::Error::from(error.kind());
         self.failure = Some(error);
         stand_in
+    }
+}
+
+impl Tap<'_, File> {
+    /// Waits until what was written is on disk.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.inner.sync_all().map_err(|error| self.fail(error))
     }
 }
 

@@ -1,16 +1,20 @@
-//! A directory as a deterministic archive: sorted, without times and owners, compressed by the encoder
-//! that artifacts are compressed with.
+//! A directory as a deterministic archive: sorted, without times and owners, and compressed where
+//! compressing helps.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::{BundleError, at};
-use crate::artifact::encoding::{FileId, encode};
+use crate::artifact::encoding::FileId;
+use crate::artifact::gzip::PiecewiseGzip;
 use crate::interrupt::Interrupt;
-use crate::pins::Encoding;
 use crate::replace::Replacement;
+
+/// How files begin that are compressed as they are: zip (and so wheels), gzip, xz, zstd, bzip2.
+const COMPRESSED: [&[u8]; 5] =
+    [b"PK\x03\x04", &[0x1f, 0x8b, 8], &[0xfd, b'7', b'z', b'X', b'Z', 0], &[0x28, 0xb5, 0x2f, 0xfd], b"BZh"];
 
 /// Packs what is in `root` as the directory `name` into the archive at `into`.
 pub(super) fn pack(
@@ -21,27 +25,25 @@ pub(super) fn pack(
     scratch: &Path,
     interrupt: &Interrupt,
 ) -> Result<FileId, BundleError> {
-    let (tar, packed) = (scratch.join("bundle.tar"), scratch.join("bundle.tar.gz"));
-    write_tar(root, name, &tar, interrupt)?;
-    let encoded = encode(&tar, &packed, Encoding::Gzip, level, interrupt)?;
-    let sync = || File::open(&packed)?.sync_all();
-    sync().map_err(at(&packed))?;
+    let packed = scratch.join("bundle.tar.gz");
+    let id = write(root, name, &packed, level, interrupt)?;
     // The directory and the archive may be wanted on different file systems.
     match fs::rename(&packed, into) {
-        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let mut replacement = Replacement::begin(into).map_err(at(into))?;
-            let copy = |replacement: &mut Replacement| std::io::copy(&mut File::open(&packed)?, replacement);
+            let copy = |replacement: &mut Replacement| io::copy(&mut File::open(&packed)?, replacement);
             copy(&mut replacement).and_then(|_| replacement.sync()).map_err(at(into))?;
             replacement.commit().map_err(at(into))?;
         }
         renamed => renamed.map_err(at(into))?,
     }
-    Ok(encoded.packed)
+    Ok(id)
 }
 
-fn write_tar(root: &Path, name: &str, into: &Path, interrupt: &Interrupt) -> Result<(), BundleError> {
+fn write(root: &Path, name: &str, into: &Path, level: u8, interrupt: &Interrupt) -> Result<FileId, BundleError> {
+    let interrupted = || interrupt.check().map_err(|interrupted| BundleError::Encoding(interrupted.into()));
     let file = File::create(into).map_err(at(into))?;
-    let mut builder = tar::Builder::new(BufWriter::with_capacity(1 << 20, file));
+    let mut builder = tar::Builder::new(PiecewiseGzip::begin(file, level, interrupt).map_err(at(into))?);
     // Sorted as one list of whole paths, which no order of directories can change.
     let mut entries: Vec<_> = walkdir::WalkDir::new(root)
         .into_iter()
@@ -49,7 +51,7 @@ fn write_tar(root: &Path, name: &str, into: &Path, interrupt: &Interrupt) -> Res
         .map_err(|error| at(root)(error.into()))?;
     entries.sort_by(|one, other| one.path().cmp(other.path()));
     for entry in entries {
-        interrupt.check().map_err(|interrupted| BundleError::Encoding(interrupted.into()))?;
+        interrupted()?;
         let path = entry.path();
         let relative = path.strip_prefix(root).unwrap_or(path);
         let place = Path::new(name).join(relative);
@@ -58,18 +60,30 @@ fn write_tar(root: &Path, name: &str, into: &Path, interrupt: &Interrupt) -> Res
         header.set_mtime(0);
         header.set_uid(0);
         header.set_gid(0);
-        if metadata.is_dir() {
+        let appended = if metadata.is_dir() {
             header.set_entry_type(tar::EntryType::Directory);
             header.set_mode(0o755);
             header.set_size(0);
-            builder.append_data(&mut header, place.join(""), std::io::empty()).map_err(at(into))?;
+            builder.append_data(&mut header, place.join(""), io::empty())
         } else {
             let executable = metadata.permissions().mode() & 0o100 != 0;
             header.set_mode(if executable { 0o755 } else { 0o644 });
             header.set_size(metadata.len());
-            let content = File::open(path).map_err(at(path))?;
-            builder.append_data(&mut header, place, content).map_err(at(into))?;
-        }
+            let (content, compressed) = open(path).map_err(at(path))?;
+            builder.get_mut().set_level(if compressed { 0 } else { level }).map_err(at(into))?;
+            builder.append_data(&mut header, place, content)
+        };
+        // The writer stops at an interrupt, too.
+        appended.or_else(|error| interrupted().and(Err(at(into)(error))))?;
     }
-    builder.into_inner().and_then(|mut writer| writer.flush()).map_err(at(into))
+    builder.into_inner().and_then(PiecewiseGzip::finish).map_err(at(into))
+}
+
+/// Opens a file, and tells whether it is compressed as it is.
+fn open(path: &Path) -> io::Result<(File, bool)> {
+    let mut file = File::open(path)?;
+    let mut head = Vec::new();
+    (&mut file).take(8).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok((file, COMPRESSED.iter().any(|start| head.starts_with(start))))
 }

@@ -10,16 +10,17 @@ use crate::pins::Encoding;
 /// The most bytes that are unpacked of one file.
 const LARGEST: u64 = 2 << 30;
 
-/// Compares two files of the same encoding.
+/// Compares two files of which at least one is encoded.
 pub(super) fn compare(
-    encoding: Encoding,
+    encodings: [Encoding; 2],
     left: &Body,
     right: &Body,
     depth: usize,
     sink: &mut Sink,
 ) -> Result<(), DiffError> {
+    let [encoding, other_encoding] = encodings;
     let (first, inside) = unpack(encoding, left, sink)?;
-    let (second, other) = unpack(encoding, right, sink)?;
+    let (second, other) = unpack(other_encoding, right, sink)?;
     let same = match (&first.unpacked, &second.unpacked) {
         (Ok(first), Ok(second)) => first.sha256 == second.sha256,
         (first, second) => {
@@ -27,20 +28,25 @@ pub(super) fn compare(
                 Ok(_) => "can be unpacked".to_owned(),
                 Err(error) => format!("{error}"),
             };
-            sink.add(encoding.name(), Some(&show(first)), Some(&show(second)));
+            let name = if encoding == Encoding::Identity { other_encoding } else { encoding }.name();
+            sink.add(name, Some(&show(first)), Some(&show(second)));
             return bytes::compare(left, right, sink);
         }
     };
-    if encoding == Encoding::Gzip {
+    if encodings == [Encoding::Gzip; 2] {
         compare_headers(&read_header(left)?, &read_header(right)?, same, sink);
     }
-    if same {
+    if encoding != other_encoding {
+        sink.add_repacked("encoding", Some(encoding.name()), Some(other_encoding.name()));
+    } else if same {
         let size = |decoded: &Decoded| format!("{} bytes packed", decoded.packed.size);
         sink.add_repacked(
             &format!("{} data: the same content, encoded by another encoder or at another level", encoding.name()),
             Some(&size(&first)),
             Some(&size(&second)),
         );
+    }
+    if same {
         return Ok(());
     }
     sink.within("content", |sink| compare_files(&inside, &other, depth + 1, sink).map(drop))

@@ -19,6 +19,11 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// How it is encoded; `identity` for what is none of the encoded kinds.
+    pub(super) fn encoding(self) -> Encoding {
+        if let Self::Encoded(encoding) = self { encoding } else { Encoding::Identity }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Wasm => "wasm",

@@ -68,7 +68,8 @@ fn from_anywhere(wanted: &Wanted, url: &str, into: &Path, context: &InputContext
             }
         }
     }
-    let offline = || InputError::Offline { what: wanted.what.clone(), digest: wanted.sha256.known().copied() };
+    let digest = wanted.sha256.known().copied();
+    let offline = || InputError::not_stored(wanted.what.clone(), digest.as_slice(), context.store);
     Err(InputError::everywhere(failures).unwrap_or_else(offline))
 }
 

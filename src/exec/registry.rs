@@ -57,9 +57,9 @@ pub fn fetch_package(
     if let Some(admitted) = wanted.take_stored(into, context)? {
         return Ok(admitted);
     }
-    let digest = spec.sha256.known().copied();
     if context.offline {
-        return Err(InputError::Offline { what: wanted.what, digest });
+        let digest = spec.sha256.known().copied();
+        return Err(InputError::not_stored(wanted.what, digest.as_slice(), context.store));
     }
     let directory = fresh_directory(context, "package")?;
     let file = match spec.registry {
@@ -119,7 +119,7 @@ pub fn fetch_wheels(
     if let Some(missing) = missing
         && context.offline
     {
-        return Err(InputError::Offline { what: what(missing), digest: missing.hashes.first().copied() });
+        return Err(InputError::not_stored(what(missing), &missing.hashes, context.store));
     }
     let list = context.scratch.join("requirements.txt");
     let text: Vec<String> = requirements.iter().map(ToString::to_string).collect();

@@ -301,6 +301,12 @@ fn offline_only_this_machine_serves() {
     assert!(matches!(error, InputError::Offline { .. }), "{error}");
     assert_eq!(error.class(), Class::Unavailable);
     assert!(error.hint().unwrap().contains(&Digest::of(b"model").to_string()));
+    let place = format!("vendor/sha256/{}/a.bin", Digest::of(b"model"));
+    desk.write(&place, "m0del");
+    let error = get(&desk, &spec).unwrap_err();
+    assert_eq!(error.class(), Class::PinMismatch);
+    assert!(error.to_string().ends_with(&format!("from {}", desk.path(&place).display())), "{error}");
+    std::fs::remove_file(desk.path(&place)).unwrap();
     let mirrored = desk.write("mirror/a b", "model");
     desk.mirrors = vec![server.url("/a"), format!("file://{}", mirrored.display()).replace(' ', "%20")];
     get(&desk, &spec).unwrap();

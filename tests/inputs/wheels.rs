@@ -116,6 +116,18 @@ fn a_vendor_directory_is_enough_and_what_lacks_is_named() {
     std::fs::remove_dir_all(desk.path("cache")).unwrap();
     let error = get(&desk, &spec, &programs).unwrap_err();
     assert!(matches!(&error, InputError::Offline { what, .. } if what == "a wheel of two 1.0"), "{error}");
+    // What stands in its place is named.
+    let place = format!("vendor/sha256/{}/two-1.0-py3-none-any.whl", Digest::of(b"two"));
+    desk.write(&place, "another");
+    let error = get(&desk, &spec, &programs).unwrap_err();
+    assert_eq!(error.class(), Class::PinMismatch);
+    let text = format!(
+        "a wheel of two 1.0 differs from its pin: expected sha256 {}, found {} (7 bytes), from {}",
+        Digest::of(b"two"),
+        Digest::of(b"another"),
+        desk.path(&place).display()
+    );
+    assert_eq!(error.to_string(), text);
 }
 
 #[test]

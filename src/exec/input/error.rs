@@ -3,11 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::look::Likeness;
+use super::look::{Likeness, likeness};
 use crate::digest::Digest;
 use crate::error::{Class, Fault};
 use crate::exec::registry::RequirementsError;
 use crate::interrupt::Interrupted;
+use crate::store::Store;
 
 /// Why an input was not let in.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +89,24 @@ pub enum InputError {
 }
 
 impl InputError {
+    /// That no store has `what`, which is one of `digests`, and the network may not be used; or, where
+    /// another file stands in its place, that this one is not it.
+    pub(in crate::exec) fn not_stored(what: String, digests: &[Digest], store: &Store) -> Self {
+        let impostor = |digest: &Digest| Some((*digest, store.impostor(digest)?));
+        match digests.iter().find_map(impostor) {
+            Some((expected, (path, found, size))) => Self::Differs {
+                what,
+                from: path.display().to_string(),
+                expected: vec![expected],
+                found,
+                size: Some(size),
+                expected_size: None,
+                likeness: likeness(&path),
+            },
+            None => Self::Offline { what, digest: digests.first().copied() },
+        }
+    }
+
     /// How much it says, for choosing one of several.
     pub(super) fn weight(&self) -> u8 {
         match self {
