@@ -17,7 +17,7 @@ pub use source::{
     Archive, FileSource, GitSource, Images, PackageFile, PackageSource, PatchPin, PythonPins, Registry, Submodule,
     WheelPin,
 };
-pub use text::{Commit, NOT_RECORDED, Name, Platform, Recorded, RelativePath};
+pub use text::{Commit, NOT_RECORDED, Name, PackageName, PackageVersion, Platform, Recorded, RelativePath};
 pub use tool::{ToolPin, Version, VersionRange};
 
 use std::collections::BTreeMap;

@@ -91,11 +91,14 @@ fn check_git(text: &str) -> Result<(), String> {
 
 fn check_file(text: &str) -> Result<(), String> {
     check_any(text)?;
-    if text.contains("://") {
-        check_url(text, &["https", "http", "file"])
-    } else {
-        Err("it has to begin with https://, http:// or file://".into())
+    if !text.contains("://") {
+        return Err("it has to begin with https://, http:// or file://".into());
     }
+    check_url(text, &["https", "http", "file"])?;
+    // The last part of the path is what the file is called where it is used.
+    let path = text.split(['?', '#']).next().unwrap_or_default();
+    let name = path.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+    if name.rsplit('/').next().is_none_or(str::is_empty) { Err("its path names no file".into()) } else { Ok(()) }
 }
 
 fn check_any(text: &str) -> Result<(), String> {
@@ -213,7 +216,7 @@ mod tests {
             "http://127.0.0.1:8000/x",
             "file:///srv/x",
             "https://example.org/a@b",
-            "https://example.org/?tokens=2#x",
+            "https://example.org/a?tokens=2#x",
         ] {
             assert_eq!(text.parse::<FileUrl>().unwrap().as_str(), text);
         }
@@ -249,6 +252,9 @@ mod tests {
         }
         for text in ["ext::sh -c x", "ssh://-oProxyCommand=x/y", "ssh://-x@host/y", "user@-host:x", "example.org:"] {
             assert!(text.parse::<GitUrl>().is_err(), "{text}");
+        }
+        for text in ["https://example.org", "https://example.org/", "https://example.org/a/?b", "file:///a/"] {
+            assert!(text.parse::<FileUrl>().is_err(), "{text}");
         }
         for text in ["./x", "x", "/srv/x", "ssh://git@example.org/x", "git@example.org:x"] {
             assert!(text.parse::<FileUrl>().is_err(), "{text}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::address::{FileUrl, GitUrl};
-use super::text::{Commit, Name, Platform, Recorded, RelativePath};
+use super::text::{Commit, Name, PackageName, PackageVersion, Platform, Recorded, RelativePath};
 use super::tool::VersionRange;
 use crate::digest::Digest;
 
@@ -56,9 +56,9 @@ pub struct PackageSource {
     /// Which registry.
     pub registry: Registry,
     /// The package's name there, with its scope.
-    pub name: String,
+    pub name: PackageName,
     /// The exact version.
-    pub version: String,
+    pub version: PackageVersion,
     /// The published files, at most one of which serves a platform.
     pub files: Vec<PackageFile>,
 }
@@ -70,7 +70,7 @@ pub struct PackageFile {
     /// The platform it serves.
     pub platform: Platform,
     /// The package's name for this platform, where every platform has a package of its own.
-    pub package: Option<String>,
+    pub package: Option<PackageName>,
     /// The file's name as published.
     pub file: RelativePath,
     /// Its digest.
@@ -139,7 +139,7 @@ pub struct PythonPins {
 #[serde(deny_unknown_fields)]
 pub struct WheelPin {
     /// The exact version.
-    pub version: String,
+    pub version: PackageVersion,
     /// The digest of the wheel.
     pub sha256: Recorded<Digest>,
 }

@@ -148,8 +148,8 @@ impl<'a> Draft<'a> {
         let file = self.package_file(package_name, package)?;
         let fetch = FetchPackage {
             registry: package.registry,
-            package: file.package.as_ref().unwrap_or(&package.name).clone(),
-            version: package.version.clone(),
+            package: file.package.as_ref().unwrap_or(&package.name).to_string(),
+            version: package.version.to_string(),
             file: file.file.clone(),
             sha256: file.sha256,
             size: file.size,
@@ -203,7 +203,7 @@ impl<'a> Draft<'a> {
     /// The version of `[package.<name>]`.
     pub(super) fn package_version(&self, name: &str) -> Result<&'a str> {
         let package = self.pins.package.get(name).ok_or_else(|| self.missing(format!("package.{name}")))?;
-        Ok(&package.version)
+        Ok(package.version.as_str())
     }
 
     /// A parameter that goes with another one in no way.

@@ -289,6 +289,35 @@ fn an_address_that_nobody_fetches_or_that_holds_a_secret_is_refused() {
 }
 
 #[test]
+fn a_package_is_named_by_what_its_client_takes_for_a_name() {
+    let shown = [
+        ("name = \"@esbuild/linux-x64\"", "name = \"--registry=http://example.org\""),
+        ("name = \"@esbuild/linux-x64\"", "name = \"git+https://example.org/x\""),
+        ("version = \"1.0.0\"", "version = \"latest\""),
+    ];
+    assert_snapshot!(shown.map(|(from, to)| refused(from, to)).join("\n"), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 36, column 8
+       |
+    36 | name = "--registry=http://example.org"
+       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    `--registry=http://example.org` is not a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`
+    error: pins.toml is not valid
+    TOML parse error at line 36, column 8
+       |
+    36 | name = "git+https://example.org/x"
+       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    `git+https://example.org/x` is not a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`
+    error: pins.toml is not valid
+    TOML parse error at line 37, column 11
+       |
+    37 | version = "latest"
+       |           ^^^^^^^^
+    `latest` is not an exact version of a package: it begins with a digit, and has letters, digits, `.`, `-`, `_`, `+` and `!`
+    "#);
+}
+
+#[test]
 fn a_range_that_no_version_meets_is_refused() {
     assert_snapshot!(refused("version = \">=9\"", "version = \">=7, <3\""), @r#"
     error: pins.toml is not valid
