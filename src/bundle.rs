@@ -14,10 +14,12 @@
 //! No time, no owner and no path of this machine is in it; what it says follows from the pins, and
 //! the inputs are those that the pins name.
 
+mod check;
 mod contents;
 mod pack;
 mod vendor;
 
+pub use check::{Checked, Flaw, check, directory_of};
 pub use contents::Vendored;
 
 use std::fs;
@@ -42,6 +44,12 @@ pub const MIRRORS: &str = "mirrors.toml";
 
 /// The file that says what a bundle is.
 pub const CONTENTS: &str = "bundle.json";
+
+/// The schema of [`CONTENTS`].
+const SCHEMA: u32 = 1;
+
+/// Who made a bundle.
+const PROGRAM: &str = concat!("rebuild-model ", env!("CARGO_PKG_VERSION"));
 
 /// What to put into a bundle, and where.
 #[derive(Debug, Clone)]
@@ -127,6 +135,17 @@ pub enum BundleError {
         /// Why.
         source: io::Error,
     },
+    /// What should say what is in a bundle does not.
+    #[error("{path} is not the list of a bundle: {reason}")]
+    NoList {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A bundle is not what it says it is.
+    #[error("{}", describe(.0))]
+    Failed(Checked),
     /// The archive could not be compressed.
     #[error(transparent)]
     Encoding(#[from] EncodingError),
@@ -137,6 +156,8 @@ impl Fault for BundleError {
         match self {
             Self::Exists { .. } | Self::NoArchive { .. } => Class::Usage,
             Self::OtherBuild { .. } | Self::OtherPlan { .. } => Class::PinMismatch,
+            Self::Failed(checked) if checked.findings.iter().all(Flaw::is_of_another_version) => Class::Inconclusive,
+            Self::NoList { .. } | Self::Failed(_) => Class::Artifact,
             Self::Io { .. } => Class::Preflight,
             Self::Encoding(error) => error.class(),
         }
@@ -154,8 +175,31 @@ impl Fault for BundleError {
             }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some("the disk is full".into()),
             Self::Io { .. } => None,
+            Self::NoList { .. } => Some("get the bundle again from whoever made it".into()),
+            Self::Failed(checked) if checked.findings.iter().all(Flaw::is_of_another_version) => {
+                Some("check it with the version that made it".into())
+            }
+            Self::Failed(_) => Some("get the bundle again; do not build from this one".into()),
             Self::Encoding(error) => error.hint(),
         }
+    }
+
+    fn detail(&self) -> Option<String> {
+        match self {
+            Self::Failed(checked) if checked.findings.len() > 1 => {
+                Some(checked.findings.iter().map(Flaw::to_string).collect::<Vec<_>>().join("\n"))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn describe(checked: &Checked) -> String {
+    let bundle = checked.bundle.display();
+    match checked.findings.as_slice() {
+        [only] => format!("the bundle in {bundle} does not hold: {only}"),
+        [first, rest @ ..] => format!("the bundle in {bundle} does not hold: {first}; and {} more", rest.len()),
+        [] => format!("the bundle in {bundle} holds"),
     }
 }
 

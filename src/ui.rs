@@ -5,7 +5,9 @@ mod report;
 mod smoke;
 
 pub use progress::{Progress, ProgressMode};
-pub use report::{human_bytes, render_build, render_error, render_error_json, render_findings, render_verified};
+pub use report::{
+    human_bytes, render_attested, render_build, render_error, render_error_json, render_findings, render_verified,
+};
 pub use smoke::render_smoke;
 
 use std::io::{self, IsTerminal, Write};

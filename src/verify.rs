@@ -58,8 +58,15 @@ pub struct Options {
 }
 
 impl Options {
+    fn check(&self) -> Result<(), VerifyError> {
+        match self.threshold.filter(|threshold| *threshold > self.keys.len()) {
+            Some(threshold) => Err(VerifyError::Threshold { threshold, keys: self.keys.len() }),
+            None => Ok(()),
+        }
+    }
+
     /// Whether an attestation is needed.
-    fn need_attestation(&self) -> bool {
+    pub(crate) fn need_attestation(&self) -> bool {
         !self.keys.is_empty() || self.policy.is_some() || self.journal.is_some() || self.allow_unattested
     }
 }
@@ -217,11 +224,31 @@ fn hint(report: &Report) -> String {
 /// Checks what the file at `path`, a manifest or an attestation, speaks of. A report with findings is an
 /// error ([`VerifyError::Failed`]), so that none can be lost.
 pub fn verify(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Report, VerifyError> {
-    if let Some(threshold) = options.threshold.filter(|threshold| *threshold > options.keys.len()) {
-        return Err(VerifyError::Threshold { threshold, keys: options.keys.len() });
-    }
+    options.check()?;
     let report = inspect(path, options, interrupt)?;
     if report.findings.is_empty() { Ok(report) } else { Err(VerifyError::Failed(report)) }
+}
+
+/// An attestation that was held against its manifest and itself; the artifacts were not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The digest of its pins, where it says one.
+    pub pins: Option<Digest>,
+    /// What it says.
+    pub attested: Attested,
+    /// Everything that is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// Holds the attestation at `path` against a manifest, itself and the options, where no artifacts are.
+pub fn hold(path: &Path, manifest: Option<&Path>, options: &Options) -> Result<Held, VerifyError> {
+    options.check()?;
+    let attestation = Attestation::read(path)?;
+    let manifest = manifest.map(Manifest::read).transpose()?;
+    let stated = provenance::entries(&attestation.statement().subject);
+    let (attested, findings) = attested::hold(&attestation, stated, manifest.as_ref(), options);
+    let pins = &attestation.statement().predicate.build_definition.external_parameters.pins;
+    Ok(Held { pins: pins.sha256_of(), attested, findings })
 }
 
 fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Report, VerifyError> {
@@ -244,9 +271,10 @@ fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Repo
     }
     let mut attested = None;
     if let (Some(attestation), Some(stated)) = (&attestation, stated) {
-        let held = attested::hold(attestation, stated, manifest_path.as_deref().map(|_| &manifest), options);
-        findings.extend(held.findings);
-        attested = Some(held.attested);
+        let manifest = manifest_path.as_deref().map(|_| &manifest);
+        let (what, disputes) = attested::hold(attestation, stated, manifest, options);
+        findings.extend(disputes);
+        attested = Some(what);
     } else if options.need_attestation() {
         let path = provenance::beside(path).display().to_string();
         findings.push(Finding::new(None, Problem::Attested(Dispute::NoAttestation { path })));

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CONTENTS, Records, at};
+use super::{CONTENTS, PROGRAM, Records, SCHEMA, at};
 use crate::artifact::encoding::{FileId, encoder_name};
 use crate::build::Prepared;
 use crate::digest::{Digest, hash_file};
@@ -85,9 +85,7 @@ pub(super) fn write(
         let bytes = local::read(what, &prepared.directory, path, pinned)?;
         put(&sources.join(path), &bytes)?;
     }
-    let mut plan = serde_json::to_vec_pretty(&prepared.plan).unwrap_or_default();
-    plan.push(b'\n');
-    put(&root.join("plan.json"), &plan)?;
+    put(&root.join("plan.json"), &text_of(&prepared.plan))?;
     for (name, bytes) in [("manifest.json", &records.manifest), ("attestation.json", &records.attestation)] {
         if let Some(bytes) = bytes {
             put(&root.join(name), bytes)?;
@@ -98,21 +96,27 @@ pub(super) fn write(
     let count = files.len();
     let bytes: u64 = files.values().map(|file| file.size).sum();
     let contents = Contents {
-        schema: 1,
+        schema: SCHEMA,
         recipe: &prepared.plan.recipe,
         platform: &prepared.plan.platform,
         plan: prepared.plan.digest(),
         pins: prepared.digest,
         pins_file: format!("sources/{name}"),
-        program: concat!("rebuild-model ", env!("CARGO_PKG_VERSION")),
+        program: PROGRAM,
         packaging: packaging(prepared),
         vendored,
         files,
     };
-    let mut text = serde_json::to_vec_pretty(&contents).unwrap_or_default();
-    text.push(b'\n');
+    let text = text_of(&contents);
     put(&root.join(CONTENTS), &text)?;
     Ok((count + 1, bytes + text.len() as u64))
+}
+
+/// A document as it stands in a bundle.
+pub(super) fn text_of(document: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(document).unwrap_or_default();
+    text.push(b'\n');
+    text
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -191,7 +195,7 @@ fn readme(prepared: &Prepared, records: &Records, pins: &str, vendored: bool) ->
     if records.attestation.is_some() {
         let _ = writeln!(text, "rebuild-model replay attestation.json{inputs}   # the same, step by step");
     }
-    text.push_str("```\n");
+    text.push_str("```\n\n`rebuild-model verify bundle.json` checks that everything here is what it should be.\n");
     if records.manifest.is_some() {
         text.push_str(
             "\n`rebuild-model verify manifest.json --root DIRECTORY` checks published artifacts that lie in DIRECTORY.\n",

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::gate::{Finding, Severity};
 use crate::pins::Encoding;
 use crate::printable::{cut, escape_name, escape_text};
-use crate::verify::Report;
+use crate::verify::{Attested, Report};
 
 /// The most characters of a line of an error.
 const LONGEST_LINE: usize = 400;
@@ -126,6 +126,16 @@ pub fn render_verified(report: &Report) -> String {
         [manifest, Some(escape_name(&attested.path.display().to_string()))].into_iter().flatten().collect::<Vec<_>>();
     let say = if by.len() == 1 { "says" } else { "say" };
     let mut text = format!("{count} artifacts are what {} {say}\n", by.join(" and "));
+    text.push_str(&render_attested(attested));
+    for artifact in &attested.unattested {
+        let _ = writeln!(text, "not attested: {}", escape_name(artifact));
+    }
+    text
+}
+
+/// What an attestation says, a line each.
+pub fn render_attested(attested: &Attested) -> String {
+    let mut text = String::new();
     let _ = writeln!(text, "plan      {}\nbuilder   {}", attested.plan, escape_name(&cut(&attested.builder, 2200)));
     for key in &attested.signed_by {
         let _ = writeln!(text, "signed by {key}");
@@ -135,9 +145,6 @@ pub fn render_verified(report: &Report) -> String {
     }
     if attested.signed_by.is_empty() && attested.unchecked.is_empty() {
         text.push_str("signed by nobody\n");
-    }
-    for artifact in &attested.unattested {
-        let _ = writeln!(text, "not attested: {}", escape_name(artifact));
     }
     text
 }

@@ -9,12 +9,6 @@ use crate::manifest::{Entries, Entry, Manifest};
 use crate::provenance::dsse::Checked;
 use crate::provenance::{self, Attestation, NotASubject, PublicKey};
 
-/// What came of it.
-pub(super) struct Held {
-    pub findings: Vec<Finding>,
-    pub attested: Attested,
-}
-
 /// Holds `attestation` against `manifest`, where there is one, against itself and against the options.
 /// `stated` are the entries that its subjects speak of.
 pub(super) fn hold(
@@ -22,7 +16,7 @@ pub(super) fn hold(
     stated: Result<Entries, NotASubject>,
     manifest: Option<&Manifest>,
     options: &Options,
-) -> Held {
+) -> (Attested, Vec<Finding>) {
     let mut findings = Vec::new();
     let mut unattested = Vec::new();
     let entries = match stated {
@@ -60,8 +54,7 @@ pub(super) fn hold(
     }
     checked.by.sort();
     checked.by.dedup();
-    let attested = describe(attestation, checked, unattested);
-    Held { findings, attested }
+    (describe(attestation, checked, unattested), findings)
 }
 
 fn whole(dispute: Dispute) -> Finding {

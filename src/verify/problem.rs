@@ -22,7 +22,7 @@ pub struct Finding {
 
 impl Finding {
     /// Whether it may come from nothing but another version of this program having built.
-    pub(super) fn is_of_another_version(&self) -> bool {
+    pub(crate) fn is_of_another_version(&self) -> bool {
         matches!(&self.problem, Problem::Attested(Dispute::PlanDiffers { by: Some(_), .. }))
     }
 

@@ -152,3 +152,100 @@ fn an_input_that_vanished_before_it_was_bundled_is_named() {
     assert_eq!(failed["error"]["step"], "wheels", "{failed}");
     assert!(!env.path("site/tvm-webgpu-sources.tar.gz").exists());
 }
+
+/// `verify` of the bundle in `out`.
+fn check(env: &TestEnv, more: &[&str]) -> crate::env::Ran {
+    env.run(&[&["verify", &env.text("out/bundle/bundle.json")], more].concat())
+}
+
+#[test]
+fn a_bundle_says_whether_it_is_whole() {
+    let env = bundled();
+    let text = check(&env, &[]).code(0).stdout;
+    assert!(text.contains("files") && text.contains("are what it lists"), "{text}");
+    assert!(
+        text.contains("builder   urn:x-rebuild-model:builder:local") && text.contains("signed by nobody"),
+        "{text}"
+    );
+    let found = env.run(&["verify", &env.text("out/bundle"), "--format", "json"]).code(0).json();
+    assert_eq!(found["findings"].as_array().unwrap().len(), 0);
+    // A flag that would have to find artifacts is no flag of a bundle's.
+    check(&env, &["--root", "."]).code(1);
+    env.write("site/policy.toml", "schema = 1\nbuilders = [{ id = \"urn:x-rebuild-model:builder:local\" }]\n");
+    check(&env, &["--policy", "policy.toml"]).code(0);
+    env.write("site/policy.toml", "schema = 1\nbuilders = [{ id = \"https://ci.example.org/\" }]\n");
+    let ran = check(&env, &["--policy", "policy.toml"]).code(8);
+    assert!(ran.stderr.contains("policy `builders`"), "{}", ran.stderr);
+
+    let list = env.read("out/bundle/bundle.json");
+    let whole: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let names: Vec<&str> = whole["files"].as_object().unwrap().keys().map(String::as_str).collect();
+    // Every file of it, one after another: changed, and gone.
+    for name in names {
+        let path = env.path("out/bundle").join(name);
+        let bytes = std::fs::read(&path).unwrap();
+        let mut changed = bytes.clone();
+        changed.push(b'\n');
+        std::fs::remove_file(&path).unwrap();
+        let ran = check(&env, &["--format", "json"]).code(8);
+        assert!(ran.raw.contains(&format!("{name} is not there")), "{}", ran.raw);
+        std::fs::write(&path, changed).unwrap();
+        let ran = check(&env, &["--format", "json"]).code(8);
+        assert!(ran.raw.contains(&format!("{name}: expected {} bytes", bytes.len())), "{}", ran.raw);
+        std::fs::write(&path, bytes).unwrap();
+    }
+    env.write("out/bundle/sources/more.py", "");
+    std::os::unix::fs::symlink("/etc/passwd", env.path("out/bundle/link")).unwrap();
+    let ran = check(&env, &[]).code(8);
+    assert!(ran.stderr.contains("sources/more.py is not listed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("link is neither a regular file nor a directory"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_bundle_whose_list_was_edited_too_contradicts_itself() {
+    let env = bundled();
+    let original = env.read("out/bundle/bundle.json");
+    let place = |name: &str| format!("out/bundle/{name}");
+    let relist = |name: &str, text: &str| {
+        let before = env.read(&place(name));
+        env.write(&place(name), text);
+        let mut list: serde_json::Value = serde_json::from_str(&original).unwrap();
+        let digest = rebuild_model::digest::Digest::of(text.as_bytes());
+        list["files"][name] = serde_json::json!({ "sha256": digest, "size": text.len() });
+        if name == "sources/pins.toml" {
+            list["pins"] = serde_json::json!(digest);
+        }
+        env.write("out/bundle/bundle.json", list.to_string());
+        let ran = check(&env, &[]).code(8);
+        env.write(&place(name), &before);
+        ran.stderr
+    };
+    let pins = env.read(&place("sources/pins.toml"));
+    let found = relist("sources/pins.toml", &format!("{pins}\n# a comment\n"));
+    assert!(found.contains("pins of the attestation: expected"), "{found}");
+    let found = relist("sources/pins.toml", "schema = 2\n");
+    assert!(found.contains("sources/pins.toml: "), "{found}");
+    let patch = env.read(&place("sources/patches/two.patch"));
+    let found = relist("sources/patches/two.patch", &format!("{patch}\n"));
+    assert!(found.contains("two.patch") && found.contains("is pinned"), "{found}");
+    let plan = env.read(&place("plan.json"));
+    let found = relist("plan.json", &plan.replacen("wasm", "masm", 1));
+    assert!(found.contains("plan.json: expected the text of plan"), "{found}");
+    let attestation = env.read(&place("attestation.json"));
+    let manifest = env.read(&place("manifest.json"));
+    let found = relist("manifest.json", &manifest.replacen("\"size\": ", "\"size\": 1", 1));
+    assert!(found.contains("the attestation says"), "{found}");
+    let found = relist("attestation.json", &attestation.replacen("\"jobs\": ", "\"recipe\": \"x\", \"jobs\": ", 1));
+    assert!(found.contains("recipe"), "{found}");
+    // Lists that are none, or name a place elsewhere.
+    for (list, says) in [
+        ("{}", "is not the list of a bundle: missing field"),
+        ("[", "is not the list of a bundle"),
+        (&original.replacen("\"schema\": 1", "\"schema\": 2", 1), "its schema is 2, and this program knows 1"),
+        (&original.replacen("sources/pins.toml", "../../site/pins.toml", 1), "is not there"),
+    ] {
+        env.write("out/bundle/bundle.json", list);
+        let ran = check(&env, &[]).code(8);
+        assert!(ran.stderr.contains(says), "{says}: {}", ran.stderr);
+    }
+}

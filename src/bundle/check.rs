@@ -1,0 +1,233 @@
+//! Whether a bundle is whole: its files are those that it lists, and pins, plan and attestation in it
+//! speak of one build.
+//!
+//! The list is not signed, so it shows what was damaged or exchanged by mistake. What was edited on
+//! purpose shows where the attestation is signed: its pins have to be those in `sources/`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{BundleError, CONTENTS, at};
+use crate::artifact::encoding::FileId;
+use crate::build::prepare;
+use crate::digest::{Digest, hash_file};
+use crate::error::{Error, Result};
+use crate::exec::local;
+use crate::interrupt::Interrupt;
+use crate::pins::Platform;
+use crate::verify::{self, Attested};
+
+/// The most bytes of a list; that of ten thousand files is much smaller.
+const LARGEST: u64 = 32 << 20;
+
+/// `bundle.json`, as far as it is checked.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    schema: u32,
+    platform: Platform,
+    plan: Digest,
+    pins: Digest,
+    pins_file: String,
+    program: String,
+    files: BTreeMap<String, FileId>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checked {
+    /// The bundle's directory.
+    pub bundle: PathBuf,
+    /// Digest of the plan.
+    pub plan: Digest,
+    /// How many files are listed, and how many bytes they have together.
+    pub files: usize,
+    /// See `files`.
+    pub bytes: u64,
+    /// What the attestation in it says, where there is one.
+    pub attestation: Option<Attested>,
+    /// Everything that is wrong.
+    pub findings: Vec<Flaw>,
+}
+
+/// Something that is wrong with a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case", tag = "flaw")]
+#[allow(missing_docs, reason = "the fields say what their texts say: which file, expected, found")]
+pub enum Flaw {
+    /// A listed file is not there.
+    #[error("{file} is not there")]
+    Missing { file: String },
+    /// A file is there that is not listed.
+    #[error("{file} is not listed")]
+    Unlisted { file: String },
+    /// A listed file is another one.
+    #[error("{file}: expected {} bytes with sha256 {}, found {} with {}", expected.size, expected.sha256, found.size, found.sha256)]
+    Differs { file: String, expected: FileId, found: FileId },
+    /// Something is neither a directory nor a regular file.
+    #[error("{file} is neither a regular file nor a directory")]
+    NoFile { file: String },
+    /// The pins, or the files that they name, cannot be used.
+    #[error("{file}: {reason}")]
+    Sources { file: String, reason: String },
+    /// What should follow does not.
+    #[error("{what}: expected {expected}, found {found}")]
+    Follows { what: &'static str, expected: String, found: String },
+    /// The plan is another one, and another version of this program made the bundle.
+    #[error("the pins give another plan here than they gave {program}: expected {expected}, found {found}")]
+    OtherVersion { program: String, expected: Digest, found: Digest },
+    /// Something is wrong with the attestation.
+    #[error("{problem}")]
+    Attested {
+        problem: String,
+        /// Another version of this program built, and that is all.
+        #[serde(skip)]
+        other_version: bool,
+    },
+}
+
+impl Flaw {
+    /// Another version of this program may plan otherwise; that says nothing about the files.
+    pub(super) fn is_of_another_version(&self) -> bool {
+        matches!(self, Self::OtherVersion { .. } | Self::Attested { other_version: true, .. })
+    }
+}
+
+/// Whether `path` is a bundle's directory or its list; gives the directory.
+pub fn directory_of(path: &Path) -> Option<&Path> {
+    if path.is_dir() && path.join(CONTENTS).is_file() {
+        return Some(path);
+    }
+    let is_list = path.file_name().is_some_and(|name| name == CONTENTS) && path.is_file();
+    let parent = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    parent.filter(|_| is_list)
+}
+
+/// Checks the bundle in `directory`. Findings are an error ([`BundleError::Failed`]).
+///
+/// Of `options` those count that concern the attestation: keys and policy.
+pub fn check(directory: &Path, options: &verify::Options, interrupt: &Interrupt) -> Result<Checked> {
+    let listed = read(&directory.join(CONTENTS))?;
+    let mut findings = compare_files(directory, &listed, interrupt)?;
+    let whole = findings.is_empty();
+    // A damaged file is said once, not again with all that follows from it.
+    if whole {
+        findings.extend(follow(directory, &listed));
+    }
+    let path = directory.join("attestation.json");
+    let mut attestation = None;
+    if listed.files.contains_key("attestation.json") && whole {
+        let manifest = Some(directory.join("manifest.json")).filter(|path| path.is_file());
+        let held = verify::hold(&path, manifest.as_deref(), options)?;
+        if held.pins != Some(listed.pins) {
+            let found = held.pins.map_or_else(|| "nothing".to_owned(), |pins| pins.to_string());
+            findings.push(Flaw::Follows { what: "pins of the attestation", expected: listed.pins.to_string(), found });
+        }
+        findings.extend(held.findings.iter().map(|finding| Flaw::Attested {
+            problem: finding.to_string(),
+            other_version: finding.is_of_another_version(),
+        }));
+        attestation = Some(held.attested);
+    } else if options.need_attestation() {
+        let problem = "there is no attestation that could be held against what is demanded".to_owned();
+        findings.push(Flaw::Attested { problem, other_version: false });
+    }
+    let checked = Checked {
+        bundle: directory.to_owned(),
+        plan: listed.plan,
+        files: listed.files.len(),
+        bytes: listed.files.values().map(|file| file.size).sum(),
+        attestation,
+        findings,
+    };
+    if checked.findings.is_empty() { Ok(checked) } else { Err(BundleError::Failed(checked).into()) }
+}
+
+fn read(path: &Path) -> Result<Listed, BundleError> {
+    let size = fs::metadata(path).map_err(at(path))?.len();
+    if size > LARGEST {
+        return Err(at(path)(io::Error::other(format!("it has {size} bytes, and no list is so long"))));
+    }
+    let bytes = fs::read(path).map_err(at(path))?;
+    let listed: Listed = serde_json::from_slice(&bytes)
+        .map_err(|error| BundleError::NoList { path: path.to_owned(), reason: error.to_string() })?;
+    if listed.schema != super::SCHEMA {
+        let reason = format!("its schema is {}, and this program knows {}", listed.schema, super::SCHEMA);
+        return Err(BundleError::NoList { path: path.to_owned(), reason });
+    }
+    Ok(listed)
+}
+
+/// Holds the files that are there against the list.
+fn compare_files(directory: &Path, listed: &Listed, interrupt: &Interrupt) -> Result<Vec<Flaw>> {
+    let mut findings = Vec::new();
+    let mut missing: BTreeMap<&str, &FileId> = listed.files.iter().map(|(name, id)| (name.as_str(), id)).collect();
+    for entry in walkdir::WalkDir::new(directory).min_depth(1).sort_by_file_name() {
+        interrupt.check()?;
+        let entry = entry.map_err(|error| at(directory)(error.into()))?;
+        if entry.file_type().is_dir() {
+            continue;
+        }
+        let relative = entry.path().strip_prefix(directory).unwrap_or(entry.path());
+        let file = relative.to_string_lossy().into_owned();
+        if file == CONTENTS {
+            continue;
+        }
+        if !entry.file_type().is_file() {
+            missing.remove(file.as_str());
+            findings.push(Flaw::NoFile { file });
+            continue;
+        }
+        let Some(expected) = missing.remove(file.as_str()) else {
+            findings.push(Flaw::Unlisted { file });
+            continue;
+        };
+        let found = FileId::from(hash_file(entry.path()).map_err(at(entry.path()))?);
+        if found != *expected {
+            findings.push(Flaw::Differs { file, expected: *expected, found });
+        }
+    }
+    findings.extend(missing.into_keys().map(|file| Flaw::Missing { file: file.to_owned() }));
+    Ok(findings)
+}
+
+/// The plan has to follow from the pins, and the files beside them have to be the pinned ones.
+fn follow(directory: &Path, listed: &Listed) -> Vec<Flaw> {
+    let sources = |error: &Error| vec![Flaw::Sources { file: listed.pins_file.clone(), reason: error.to_string() }];
+    // A name from elsewhere: it has to be one of the files that were just looked at.
+    if !listed.files.contains_key(&listed.pins_file) {
+        return vec![Flaw::Missing { file: listed.pins_file.clone() }];
+    }
+    let prepared = match prepare(&directory.join(&listed.pins_file), &listed.platform) {
+        Ok(prepared) => prepared,
+        Err(error) => return sources(&error),
+    };
+    let mut findings = Vec::new();
+    if let Err(error) = local::check_all(&prepared.plan, &prepared.directory) {
+        findings.extend(sources(&error.into()));
+    }
+    if prepared.digest != listed.pins {
+        let (expected, found) = (listed.pins.to_string(), prepared.digest.to_string());
+        findings.push(Flaw::Follows { what: "digest of the pins", expected, found });
+    }
+    let plan = prepared.plan.digest();
+    let program = super::PROGRAM;
+    if plan == listed.plan {
+        let text = fs::read(directory.join("plan.json")).unwrap_or_default();
+        if listed.program == program && text != super::contents::text_of(&prepared.plan) {
+            let (expected, found) = (format!("the text of plan {plan}"), "another".to_owned());
+            findings.push(Flaw::Follows { what: "plan.json", expected, found });
+        }
+    } else if listed.program == program {
+        let (expected, found) = (plan.to_string(), listed.plan.to_string());
+        findings.push(Flaw::Follows { what: "the plan that follows from the pins", expected, found });
+    } else {
+        findings.push(Flaw::OtherVersion { program: listed.program.clone(), expected: listed.plan, found: plan });
+    }
+    findings
+}
