@@ -31,7 +31,8 @@ function check(root, path, entry) {
   const [, stem, end] = /^(.+?)((?:\.[^.]*)?(?:\.gz|\.br)?)$/s.exec(path.split("/").pop());
   demand(hashedName === undefined || hashedName === `${stem}.${packed.sha256.slice(0, 16)}${end}`, "hashedName does not fit");
   const file = realpathSync(resolve(root, path));
-  demand(file.startsWith(root + sep) && lstatSync(file).isFile(), "it is no regular file below the root");
+  demand(file.startsWith(root + sep), "a symbolic link leads out of the root");
+  demand(lstatSync(file).isFile(), "it is no regular file");
   const bytes = readFileSync(file);
   checkSame(bytes, packed, "packed");
   checkSame(decoders[encoding](bytes, { maxOutputLength: Math.max(1, unpacked.size) }), unpacked, "unpacked");

@@ -1,6 +1,7 @@
 //! A build from a request: read the pins, plan, check the host, run, publish.
 
 mod delivery;
+mod names;
 mod previous;
 mod reasons;
 
@@ -21,8 +22,9 @@ use crate::key::Decision;
 use crate::manifest::{self, Entries, ManifestError, parts};
 use crate::pins::{self, PinsError, Platform, RelativePath};
 use crate::plan::Plan;
-use crate::provenance;
+use crate::provenance::{self, BuilderId};
 use crate::recipe::{self, AnyPins};
+use crate::replace::check_directory;
 use crate::settings::Settings;
 use crate::step::{Action, Package, Step, StepId};
 use crate::workspace::{self, Workspace, check_space};
@@ -58,6 +60,7 @@ pub fn prepare(path: &Path, platform: &Platform) -> Result<Prepared> {
 pub fn prepare_text(text: String, path: &Path, directory: PathBuf, platform: &Platform) -> Result<Prepared> {
     let pins: AnyPins = pins::parse(&text, &path.display().to_string())?;
     let plan = recipe::plan(&pins, platform)?;
+    names::check(&pins, &plan, &text, &path.display().to_string())?;
     Ok(Prepared { path: path.to_owned(), directory, digest: Digest::of(text.as_bytes()), text, pins, plan })
 }
 
@@ -106,6 +109,8 @@ pub struct Request {
     pub memory_mib: Option<u64>,
     /// Replaces the pins' destination directory.
     pub output: Option<PathBuf>,
+    /// Who builds, as the attestation will state it.
+    pub builder: BuilderId,
 }
 
 /// What a build did.
@@ -274,9 +279,12 @@ fn check_destination(prepared: &Prepared, request: &Request) -> Result<()> {
     for step in &prepared.plan.steps {
         let Action::Package(spec) = &step.action else { continue };
         let (destination, manifest) = places(spec, prepared, request);
+        names::check_output(spec, &destination, &manifest)?;
         if destination.exists() && !destination.is_dir() {
             return Err(NotADirectory(destination).into());
         }
+        check_directory(&destination)?;
+        check_directory(manifest.parent().unwrap_or(&destination))?;
         if manifest.exists() {
             check_listed(spec, &manifest)?;
         }

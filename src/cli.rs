@@ -16,10 +16,10 @@ mod sign;
 mod smoke;
 mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use crate::error::{Class, Error, Fault, Result};
@@ -106,6 +106,13 @@ struct PinsFile {
     pins: PathBuf,
 }
 
+impl PinsFile {
+    /// The same file, or the one that was named without the flag.
+    fn or(&self, named: Option<&PathBuf>) -> PathBuf {
+        named.unwrap_or(&self.pins).clone()
+    }
+}
+
 /// What verbs get besides their own flags.
 struct Context {
     terminal: Terminal,
@@ -143,7 +150,7 @@ pub fn main() -> ExitCode {
     environment::remember_caller();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse_command_line(&error),
+        Err(error) => return refuse_command_line(error),
     };
     let clamp = |count: u8| i8::try_from(count.min(4)).unwrap_or(4);
     let terminal = Terminal::open(cli.global.log_format, clamp(cli.global.verbose) - clamp(cli.global.quiet));
@@ -181,8 +188,8 @@ fn run(verb: &Verb, context: &Context) -> Result<ExitCode> {
         Verb::Diff(args) => diff::run(args, context),
         Verb::Bundle(args) => bundle::run(args, context),
         Verb::Replay(args) => replay::run(args, context),
-        Verb::Completions(args) => shell::print_completions(args),
-        Verb::Man(args) => shell::write_manual(args),
+        Verb::Completions(args) => shell::print_completions(args, context),
+        Verb::Man(args) => shell::write_manual(args, context),
     }
 }
 
@@ -198,11 +205,12 @@ impl Fault for BadCommandLine {
 }
 
 /// clap's own exit code for a bad command line is 2, which means something else here.
-fn refuse_command_line(error: &clap::Error) -> ExitCode {
+fn refuse_command_line(error: clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    let error = &hinted(error);
     // Nothing was parsed, so the wish for JSON is looked for in the words themselves.
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let wants_json = |pair: &[String]| pair[0] == "--format" && pair[1] == "json";
@@ -214,6 +222,19 @@ fn refuse_command_line(error: &clap::Error) -> ExitCode {
         let _ = error.print();
     }
     ExitCode::from(Class::Usage.exit_code())
+}
+
+/// A pins file where no file is expected is what people try first.
+fn hinted(mut error: clap::Error) -> clap::Error {
+    let is_pins = |value: &ContextValue| match value {
+        ContextValue::String(word) => Path::new(word).extension().is_some_and(|extension| extension == "toml"),
+        _ => false,
+    };
+    if error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(is_pins) {
+        let tip = "the pins file is named by a flag: --pins FILE".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 /// The whole command line, for completions and manual pages.

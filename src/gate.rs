@@ -11,7 +11,7 @@ mod metadata;
 mod pairing;
 mod shaders;
 
-pub use metadata::{compare_memory, settings_of_config};
+pub use metadata::{KEPT, compare_memory, settings_of_config};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -70,6 +70,8 @@ pub fn inspect(path: &Path, interrupt: &Interrupt) -> Result<Inspected> {
     let head = head(path).map_err(unreadable)?;
     let encoding = match path.extension().and_then(|extension| extension.to_str()) {
         _ if head.starts_with(&[0x1f, 0x8b]) => Encoding::Gzip,
+        // One that lacks the mark is no good, whatever else it may be.
+        Some("gz" | "tgz") => Encoding::Gzip,
         // Brotli has no mark of its own.
         Some("br") => Encoding::Brotli,
         _ => Encoding::Identity,

@@ -23,7 +23,7 @@ use crate::journal::{Journal, Record};
 use crate::pins::NOT_RECORDED;
 use crate::plan::Plan;
 use crate::recipe::AnyPins;
-use crate::replace::Replacement;
+use crate::replace::{CannotWrite, check, replace};
 use crate::settings::Settings;
 use crate::step::{Action, FileOrigin, Step, StepId};
 use crate::workspace::Workspace;
@@ -42,8 +42,8 @@ pub struct Filled {
 /// Why a pins file cannot be filled in.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The pins file cannot be read or written, or there is nowhere to work.
-    #[error("cannot use {path}")]
+    /// The pins file cannot be read again.
+    #[error("cannot read {path}")]
     Io {
         /// The path.
         path: String,
@@ -74,7 +74,12 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
     }
     let shown = prepared.path.display().to_string();
     let failed = |source| LockError::Io { path: shown.clone(), source };
-    let scratch = tempfile::Builder::new().prefix("rebuild-lock").tempdir().map_err(failed)?;
+    if !dry_run {
+        check(&prepared.path)?;
+    }
+    let scratch = tempfile::Builder::new().prefix("rebuild-lock").tempdir();
+    // By its kind alone: the whole names the directory that could not be made.
+    let scratch = scratch.map_err(|error| CannotWrite { path: std::env::temp_dir(), source: error.kind().into() })?;
     let workspace = Workspace::create(&scratch.path().join("workspace"))?;
     let host = Host::probe(&plan, &Remembered::default(), interrupt)?;
     let performer =
@@ -100,10 +105,7 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
         for edit in &edits {
             changed.replace_range(edit.place.clone(), &format!("\"{}\"", edit.filled.after));
         }
-        let mut file = Replacement::begin(&prepared.path).map_err(failed)?;
-        std::io::Write::write_all(&mut file, changed.as_bytes()).map_err(failed)?;
-        file.sync().map_err(failed)?;
-        file.commit().map_err(failed)?;
+        replace(&prepared.path, changed.as_bytes())?;
     }
     Ok(edits.into_iter().rev().map(|edit| edit.filled).collect())
 }

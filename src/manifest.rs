@@ -26,6 +26,7 @@
 
 mod entry;
 mod error;
+pub mod joined;
 mod json;
 mod merge;
 pub mod parts;

@@ -1,13 +1,12 @@
 //! Mirrors: other places that serve what is published under a url.
 //!
 //! A mirror replaces a url's beginning. What a mirror serves is checked like what the published
-//! place serves, so a mirror needs no trust. Rules come from `--mirror` and from the user's
-//! `config.toml`; a rule that cannot be read is an error, never ignored.
+//! place serves, so a mirror needs no trust. Rules come from `--mirror`, from the user's
+//! `config.toml` and from vendored inputs; a rule that cannot be read is an error, never ignored.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
@@ -37,15 +36,15 @@ pub enum MirrorError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The configuration file exists and cannot be read.
-    #[error("cannot read the configuration file {path}")]
+    /// A file of mirrors exists and cannot be read.
+    #[error("cannot read the mirrors in {path}")]
     Unreadable {
         /// The file.
         path: String,
         /// Why.
         source: io::Error,
     },
-    /// The configuration file is not TOML, has an unknown key or a value that is no mirror.
+    /// A file of mirrors is not TOML, has an unknown key or a value that is no mirror.
     #[error("{path} is not valid\n{error}")]
     Invalid {
         /// The file.
@@ -84,7 +83,7 @@ impl Mirrors {
         Ok(())
     }
 
-    /// Adds the `[mirrors]` of the configuration file at `path`, after the rules there are. Relative
+    /// Adds the `[mirrors]` of the file at `path`, which holds nothing else, after the rules there are. Relative
     /// paths in it are taken from its directory. A file that does not exist adds nothing.
     pub fn add_file(&mut self, path: &Path) -> Result<(), MirrorError> {
         let shown = path.display().to_string();
@@ -93,12 +92,17 @@ impl Mirrors {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(MirrorError::Unreadable { path: shown, source }),
         };
-        let config: Config = toml::from_str(&text).map_err(|error| MirrorError::Invalid { path: shown, error })?;
-        let directory = path.parent().unwrap_or(Path::new("."));
-        for (prefix, replacement) in &config.mirrors {
+        let file: MirrorsFile = toml::from_str(&text).map_err(|error| MirrorError::Invalid { path: shown, error })?;
+        self.add_table(&file.mirrors, path.parent().unwrap_or(Path::new(".")));
+        Ok(())
+    }
+
+    /// Adds the rules of a table `[mirrors]`, after the rules there are; a relative path is taken from
+    /// `directory`.
+    pub fn add_table(&mut self, table: &Table, directory: &Path) {
+        for (prefix, replacement) in &table.0 {
             self.insert(&prefix.0, &replacement.0, directory);
         }
-        Ok(())
     }
 
     /// Where `url` can be had: from its mirrors, the most specific first, and then from itself.
@@ -146,27 +150,22 @@ pub fn is_local(place: &str) -> bool {
     place.split('/').next().is_none_or(|first| !first.contains(':'))
 }
 
-/// Where the user's configuration file lies, from the values of `XDG_CONFIG_HOME` and `HOME` (XDG
-/// base directory specification: a relative `XDG_CONFIG_HOME` is invalid and ignored).
-pub fn config_path(xdg_config_home: Option<&OsStr>, home: Option<&OsStr>) -> Option<PathBuf> {
-    let absolute = |value: &OsStr| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
-    let directory =
-        xdg_config_home.and_then(absolute).or_else(|| home.and_then(absolute).map(|home| home.join(".config")))?;
-    Some(directory.join("rebuild-model").join("config.toml"))
-}
+/// The table `[mirrors]` of a file.
+#[derive(Debug, Default, Deserialize)]
+pub struct Table(BTreeMap<Prefix, Replacement>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Config {
+struct MirrorsFile {
     #[serde(default)]
-    mirrors: BTreeMap<Prefix, Replacement>,
+    mirrors: Table,
 }
 
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(try_from = "String")]
 struct Prefix(String);
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Replacement(String);
 
@@ -255,9 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_file_adds_rules_after_the_flags() {
+    fn a_file_adds_rules_after_the_flags() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("config.toml");
+        let path = directory.path().join("mirrors.toml");
         std::fs::write(&path, "[mirrors]\n\"https://h/a\" = \"mirror\"\n").unwrap();
         let mut mirrors = mirrors(&["https://h/a=/flag"]);
         mirrors.add_file(&path).unwrap();
@@ -267,9 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_file_is_refused_with_line_and_caret() {
+    fn a_file_is_refused_with_line_and_caret() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("config.toml");
+        let path = directory.path().join("mirrors.toml");
         for (text, place) in [
             ("[mirrors]\n\"https://h/a\" = 3\n", "line 2"),
             ("[mirrors]\n\"https://h/a\" = \"\"\n", "the place of the mirror is empty"),
@@ -293,13 +292,5 @@ mod tests {
         for place in ["https://h/a", "http://h", "git@h:a/b.git", "h:a", "ssh://h/a", "git://h/a", "ext::sh -c x"] {
             assert!(!is_local(place), "{place}");
         }
-    }
-
-    #[test]
-    fn the_configuration_file_lies_where_the_specification_says() {
-        let path = |xdg: Option<&str>, home: Option<&str>| config_path(xdg.map(OsStr::new), home.map(OsStr::new));
-        assert_eq!(path(Some("/c"), Some("/h")), Some("/c/rebuild-model/config.toml".into()));
-        assert_eq!(path(Some("c"), Some("/h")), Some("/h/.config/rebuild-model/config.toml".into()));
-        assert_eq!(path(None, None), None);
     }
 }

@@ -3,19 +3,21 @@
 //! Parsing is pure: no file but the given text is read and nothing is computed that is not written.
 //! [`Pins`] is generic in its recipe's parameters, so that this module does not know any recipe.
 
+mod address;
 mod check;
 mod gates;
 mod source;
 mod text;
 mod tool;
 
-pub use check::{PinsError, parse};
+pub use address::{FileUrl, GitUrl, NotAnAddress};
+pub use check::{PinsError, parse, refuse};
 pub use gates::{Gates, Rule};
 pub use source::{
     Archive, FileSource, GitSource, Images, PackageFile, PackageSource, PatchPin, PythonPins, Registry, Submodule,
     WheelPin,
 };
-pub use text::{Commit, NOT_RECORDED, Name, Platform, Recorded, RelativePath};
+pub use text::{Commit, NOT_RECORDED, Name, PackageName, PackageVersion, Platform, Recorded, RelativePath};
 pub use tool::{ToolPin, Version, VersionRange};
 
 use std::collections::BTreeMap;
@@ -65,7 +67,7 @@ pub struct Packaging {
     /// The directory that receives the artifacts, relative to the pins file.
     pub destination: RelativePath,
     /// The manifest's path, relative to the pins file. An existing one keeps its other entries.
-    pub manifest: RelativePath,
+    pub manifest: toml::Spanned<RelativePath>,
     /// How the compressed artifacts are encoded.
     pub encoding: Encoding,
     /// Compression level: 0 to 9 for gzip, 0 to 11 for brotli.
@@ -84,7 +86,7 @@ impl Default for Packaging {
     fn default() -> Self {
         Self {
             destination: RelativePath::constant("dist"),
-            manifest: RelativePath::constant("dist/manifest.json"),
+            manifest: toml::Spanned::new(0..0, RelativePath::constant("dist/manifest.json")),
             encoding: Encoding::Gzip,
             level: 9,
             size_limit: HOST_FILE_LIMIT,

@@ -7,12 +7,14 @@
 //! **Invariant**: nothing here runs a tool or asks for the time.
 
 mod attestation;
+mod builder_id;
 mod carried;
 mod dependencies;
 mod descriptor;
 pub mod dsse;
 mod error;
 mod facts;
+mod key_form;
 mod keys;
 mod sbom;
 mod statement;
@@ -20,6 +22,7 @@ mod step_record;
 mod subjects;
 
 pub use attestation::{Attestation, LARGEST};
+pub use builder_id::{BuilderId, NotABuilderId};
 pub use carried::{CarriedFile, LARGEST_CARRIED, carry};
 pub use dependencies::{pinned, wheel_url};
 pub use descriptor::{Content, ResourceDescriptor};
@@ -47,7 +50,8 @@ pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
 /// How parameters and byproducts are to be read, version included; `docs/provenance.md` describes it.
 pub const BUILD_TYPE: &str = "urn:x-rebuild-model:build:v1";
 
-/// Who built: this program on whatever host it was started on. Only a signature says whose that was.
+/// Who built, where nobody says ([`BuilderId`]): this program on whatever host it was started on. Only a
+/// signature says whose that was.
 pub const BUILDER_ID: &str = "urn:x-rebuild-model:builder:local";
 
 /// Where the attestation of the manifest at `manifest` stands: `<stem>.intoto.json` beside it.

@@ -7,6 +7,7 @@
 mod answers;
 mod browser;
 mod engine;
+mod inputs;
 mod metadata;
 mod protocol;
 mod report;
@@ -30,6 +31,7 @@ pub use subject::{Generator, Library, Subject, SubjectError, Subjects, read_mani
 
 use crate::error::{Class, Error, Fault, Result};
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::replace::{CannotWrite, check};
 
 /// How to try a library.
 #[derive(Debug, Clone)]
@@ -104,10 +106,12 @@ impl SmokeReports {
 #[derive(Debug, thiserror::Error)]
 pub enum SmokeError {
     /// A file that was named cannot be used.
-    #[error("{} cannot be used: {reason}", .path.display())]
+    #[error("{what} {} cannot be used: {reason}", .path.display())]
     Input {
-        /// The file.
+        /// The file or directory.
         path: PathBuf,
+        /// What it is to the trial.
+        what: &'static str,
         /// Why not.
         reason: String,
     },
@@ -119,6 +123,9 @@ pub enum SmokeError {
         /// Why not.
         source: std::io::Error,
     },
+    /// The logits cannot be written.
+    #[error(transparent)]
+    Write(#[from] CannotWrite),
     /// The run was interrupted.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -129,13 +136,31 @@ impl Fault for SmokeError {
         match self {
             Self::Input { .. } => Class::Usage,
             Self::Host { .. } => Class::Preflight,
+            Self::Write(error) => error.class(),
             Self::Interrupted(interrupted) => interrupted.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Write(error) => error.hint(),
+            Self::Input { what: "the directory of weights", .. } => {
+                Some("name one with tensor-cache.json and its shards, or leave --weights out for seeded ones".into())
+            }
+            Self::Input { .. } => Some("mend this file, or name another for it".into()),
+            Self::Host { .. } | Self::Interrupted(_) => None,
         }
     }
 }
 
 /// Tries each of `subjects`, one after another.
 pub fn smoke_all(subjects: &[Subject], request: &Request, interrupt: &Interrupt) -> Result<SmokeReports> {
+    if let Some(path) = &request.save_logits {
+        check(path).map_err(SmokeError::from)?;
+    }
+    for subject in subjects {
+        inputs::check(subject, request)?;
+    }
     let mut libraries = Vec::new();
     for subject in subjects {
         libraries.push(smoke(subject, request, interrupt)?);

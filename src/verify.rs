@@ -67,7 +67,7 @@ impl Options {
 
     /// Whether an attestation is needed.
     pub(crate) fn need_attestation(&self) -> bool {
-        !self.keys.is_empty() || self.policy.is_some() || self.journal.is_some()
+        !self.keys.is_empty() || self.policy.is_some() || self.journal.is_some() || self.allow_unattested
     }
 }
 
@@ -124,6 +124,14 @@ pub enum VerifyError {
         /// How many different keys there are.
         keys: usize,
     },
+    /// A manifest was given for a file that is one itself.
+    #[error("{} is a manifest, and so is {}, given with --manifest", .path.display(), .other.display())]
+    TwoManifests {
+        /// The file to verify.
+        path: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
     /// The directory of the artifacts cannot be used.
     #[error("cannot use {path}, in which the artifacts are expected")]
     Root {
@@ -155,7 +163,7 @@ impl Fault for VerifyError {
         match self {
             Self::Manifest(error) => error.class(),
             Self::Attestation(error) => error.class(),
-            Self::Threshold { .. } => Class::Usage,
+            Self::Threshold { .. } | Self::TwoManifests { .. } => Class::Usage,
             // Another version may plan otherwise: that says nothing about the artifacts.
             Self::Failed(report) if report.findings.iter().all(Finding::is_of_another_version) => Class::Inconclusive,
             Self::Root { .. } | Self::Failed(_) => Class::Artifact,
@@ -170,6 +178,10 @@ impl Fault for VerifyError {
             Self::Threshold { .. } => {
                 Some("give more keys with --key, each another one, or a lower --threshold".into())
             }
+            Self::TwoManifests { .. } => Some(
+                "--manifest names the manifest of an attestation: verify the attestation, or one of the two alone"
+                    .into(),
+            ),
             Self::Root { .. } => Some("give the directory that holds the artifacts with --root".into()),
             Self::Failed(report) => Some(hint(report)),
             // Nothing can be resumed here.
@@ -191,6 +203,8 @@ fn hint(report: &Report) -> String {
     let all = |wanted: fn(&Problem) -> bool| report.findings.iter().all(|finding| wanted(&finding.problem));
     let advice = if all(|problem| matches!(problem, Problem::Missing { .. })) {
         "give the directory that holds the artifacts with --root"
+    } else if all(|problem| matches!(problem, Problem::LinkEscapes { .. } | Problem::LinkDangles { .. })) {
+        "put the files themselves there, or give a directory that holds both links and files with --root"
     } else if report.findings.iter().all(Finding::is_of_another_version) {
         "verify with the version that built"
     } else if all(|problem| matches!(problem, Problem::Attested(Dispute::Unattested))) {
@@ -286,6 +300,11 @@ fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Repo
 /// Manifest and attestation that belong to `path`, which is one of them.
 fn find(path: &Path, options: &Options) -> Result<(Option<PathBuf>, Option<Attestation>), VerifyError> {
     if !is_attestation(path) {
+        if let Some(other) = &options.manifest {
+            // What is no manifest either is said first.
+            Manifest::read(path)?;
+            return Err(VerifyError::TwoManifests { path: path.to_owned(), other: other.clone() });
+        }
         let beside = provenance::beside(path);
         let attestation = if fs::symlink_metadata(&beside).is_ok() { Some(Attestation::read(&beside)?) } else { None };
         return Ok((Some(path.to_owned()), attestation));

@@ -202,13 +202,43 @@ fn paths_that_lead_out_are_refused() {
         });
         assert_eq!(text, format!("artifact {path}: its path leads out of ROOT"));
     }
+}
+
+#[test]
+fn a_link_that_leads_out_or_nowhere_is_called_a_link() {
+    // What is outside is the very file: that it is the right one does not help.
+    let elsewhere = tempfile::tempdir().unwrap();
     let text = found(|site| {
-        let elsewhere = tempfile::NamedTempFile::new().unwrap();
-        fs::copy(site.path("c"), elsewhere.path()).unwrap();
-        fs::remove_file(site.path("c")).unwrap();
-        symlink(elsewhere.keep().unwrap().1, site.path("c")).unwrap();
+        fs::rename(site.path("c"), elsewhere.path().join("c")).unwrap();
+        symlink(elsewhere.path().join("c"), site.path("c")).unwrap();
     });
-    assert_eq!(text, "artifact c: its path leads out of ROOT");
+    let outside = elsewhere.path().display();
+    assert_eq!(text, format!("artifact c: the symbolic link c leads out of ROOT, to {outside}/c"));
+    let text = found(|site| {
+        fs::remove_file(site.path("c")).unwrap();
+        symlink("nothing\n", site.path("c")).unwrap();
+    });
+    assert_eq!(text, r"artifact c: the symbolic link c leads to nothing: nothing\n does not exist");
+    // A directory on the way can be one.
+    let below = |site: &mut Site, target: &str| {
+        let entry = site.manifest["artifacts"]["c"].take();
+        site.manifest["artifacts"] = json!({ "d/e/c": entry });
+        fs::create_dir(site.path("d")).unwrap();
+        symlink(target, site.path("d/e")).unwrap();
+    };
+    let text = found(|site| below(site, &outside.to_string()));
+    assert_eq!(text, format!("artifact d/e/c: the symbolic link d/e leads out of ROOT, to {outside}"));
+    let text = found(|site| below(site, "../nothing"));
+    assert_eq!(text, "artifact d/e/c: the symbolic link d/e leads to nothing: ../nothing does not exist");
+    let site = &mut Site::new();
+    below(site, "..");
+    assert_eq!(site.verify().unwrap().artifacts, ["d/e/c"]);
+
+    let site = &mut Site::new();
+    fs::rename(site.path("c"), elsewhere.path().join("other")).unwrap();
+    symlink(elsewhere.path().join("other"), site.path("c")).unwrap();
+    let hint = rebuild_model::error::Fault::hint(&VerifyError::Failed(site.failed())).unwrap();
+    assert!(hint.contains("--root") && hint.contains("links"), "{hint}");
 }
 
 #[test]

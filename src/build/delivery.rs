@@ -140,6 +140,7 @@ fn state(built: &Built<'_>, entries: &Entries) -> Result<Statement> {
         pins: &prepared.text,
         files: &provenance::carry(plan, &prepared.directory)?,
         plan,
+        builder: &built.request.builder,
         run: built.run,
         record_unknown: built.request.record_unknown,
         tools: &tools,

@@ -1,6 +1,6 @@
 //! `rebuild-model build`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,7 +11,11 @@ use super::settings::SettingsArgs;
 use super::{Context, PinsFile, plan, smoke};
 use crate::build::{BuildReport, Request, build, prepare};
 use crate::error::Result;
-use crate::pins::Platform;
+use crate::manifest::Entry;
+use crate::manifest::joined::read_list;
+use crate::manifest::parts::LIST_ROLE;
+use crate::pins::{Platform, RelativePath};
+use crate::provenance::BuilderId;
 use crate::smoke::{SmokeReports, role};
 use crate::ui::{self, Progress};
 
@@ -40,6 +44,10 @@ pub(super) struct BuildArgs {
     /// Deliver to this directory instead of the one in the pins file
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Who builds, as the attestation states it and policies demand it: a URI [default: `builder_id`
+    /// in the user's config.toml, or urn:x-rebuild-model:builder:local]
+    #[arg(long, value_name = "URI")]
+    builder_id: Option<BuilderId>,
     /// Then try each library and generator in a headless browser, as `smoke` does
     #[arg(long, conflicts_with = "dry_run")]
     smoke: bool,
@@ -63,6 +71,7 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
     if args.dry_run {
         return plan::show(&prepared, args.diff.as_deref(), Some(&args.place), context);
     }
+    let settings = args.settings.settings()?;
     let request = Request {
         workspace: args.place.root(prepared.pins.recipe.name())?,
         resume: args.place.resume(),
@@ -70,8 +79,8 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
         jobs: args.jobs.map(usize::from),
         memory_mib: args.memory,
         output: args.output.clone(),
+        builder: args.builder_id.clone().or_else(|| settings.builder.clone()).unwrap_or_default(),
     };
-    let settings = args.settings.settings()?;
     let progress = Progress::new(&context.terminal, context.progress, &prepared.plan);
     let built = build(&prepared, &request, &settings, &progress, &context.interrupt);
     progress.finish();
@@ -83,10 +92,19 @@ pub(super) fn run(args: &BuildArgs, context: &Context) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The name of what can be tried, also where it was delivered in parts.
+fn tried_name(destination: &Path, path: &RelativePath, entry: &Entry) -> Option<String> {
+    if role::is_tried(&entry.role) {
+        return Some(path.to_string());
+    }
+    let list = (entry.role == LIST_ROLE).then(|| read_list(destination, path.as_str()).ok()).flatten()?;
+    role::is_tried(&list.role).then(|| list.path.to_string())
+}
+
 /// Tries what was built, and says both.
 fn try_out(args: &BuildArgs, built: &BuildReport, context: &Context) -> Result<ExitCode> {
-    let libraries = built.artifacts.iter().filter(|(_, entry)| role::is_tried(&entry.role));
-    let names: Vec<String> = libraries.map(|(path, _)| path.to_string()).collect();
+    let names: Vec<String> =
+        built.artifacts.iter().filter_map(|(path, entry)| tried_name(&built.destination, path, entry)).collect();
     let request = crate::smoke::Request { browser: args.browser.clone(), ..Default::default() };
     let reports = smoke::of_manifest(&built.manifest, Some(&built.destination), &names, &request, context)?;
     let tried = Tried { build: built, smoke: &reports };

@@ -1,6 +1,7 @@
 //! `rebuild-model pins check` and `rebuild-model pins lock`.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -27,6 +28,9 @@ pub(super) enum PinsVerb {
 /// Flags of `pins check`.
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
+    /// The pins file, as with --pins
+    #[arg(conflicts_with = "pins")]
+    file: Option<PathBuf>,
     #[command(flatten)]
     pins: PinsFile,
 }
@@ -34,6 +38,9 @@ pub(super) struct CheckArgs {
 /// Flags of `pins lock`.
 #[derive(Debug, Args)]
 pub(super) struct LockArgs {
+    /// The pins file, as with --pins
+    #[arg(conflicts_with = "pins")]
+    file: Option<PathBuf>,
     #[command(flatten)]
     pins: PinsFile,
     /// Print the difference, and leave the file as it is
@@ -62,7 +69,8 @@ pub(super) fn run(verb: &PinsVerb, context: &Context) -> Result<ExitCode> {
 }
 
 fn check(args: &CheckArgs, context: &Context) -> Result<ExitCode> {
-    let prepared = prepare(&args.pins.pins, &Platform::here())?;
+    let file = args.pins.or(args.file.as_ref());
+    let prepared = prepare(&file, &Platform::here())?;
     crate::exec::local::check_all(&prepared.plan, &prepared.directory)?;
     let checked = Checked {
         recipe: prepared.pins.recipe.name().to_owned(),
@@ -74,7 +82,7 @@ fn check(args: &CheckArgs, context: &Context) -> Result<ExitCode> {
     context.print(&checked, || {
         let mut text = format!(
             "{} is valid: recipe {}, {} steps, plan {}\n",
-            args.pins.pins.display(),
+            file.display(),
             checked.recipe,
             checked.steps,
             checked.plan
@@ -88,7 +96,8 @@ fn check(args: &CheckArgs, context: &Context) -> Result<ExitCode> {
 }
 
 fn fill(args: &LockArgs, context: &Context) -> Result<ExitCode> {
-    let prepared = prepare(&args.pins.pins, &Platform::here())?;
+    let file = args.pins.or(args.file.as_ref());
+    let prepared = prepare(&file, &Platform::here())?;
     let settings = args.settings.settings()?;
     let filled = lock(&prepared, &settings, args.dry_run, &context.interrupt)?;
     context.print(&filled, || render(&filled))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::{Class, Fault, Result};
-use crate::workspace::default_root;
+use crate::workspace::{check_path, default_root};
 
 /// Where a build works.
 #[derive(Debug, Default, Args)]
@@ -33,15 +33,22 @@ impl Fault for NoDirectory {
 impl Place {
     /// The workspace's path for `recipe`.
     pub(super) fn root(&self, recipe: &str) -> Result<PathBuf> {
-        // The second is the name that the build script had for it before this program. An empty value
-        // is how a shell unsets a variable for one command.
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let given =
-            self.workspace.clone().or_else(|| variable("REBUILD_WORKSPACE")).or_else(|| variable("AI_BUILD_DIR"));
-        match given {
+        match self.given() {
             Some(root) => Ok(root),
             None => Ok(default_root(&std::env::current_dir().map_err(NoDirectory)?, recipe)),
         }
+    }
+
+    /// Refuses a path that was given and in which no build could work, as a build would.
+    pub(super) fn check(&self) -> Result<()> {
+        self.given().map_or(Ok(()), |root| Ok(check_path(&root)?))
+    }
+
+    fn given(&self) -> Option<PathBuf> {
+        // The second is the name that the build script had for it before this program. An empty value
+        // is how a shell unsets a variable for one command.
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        self.workspace.clone().or_else(|| variable("REBUILD_WORKSPACE")).or_else(|| variable("AI_BUILD_DIR"))
     }
 
     /// Whether to go on in an existing workspace.

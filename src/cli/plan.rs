@@ -60,6 +60,9 @@ pub(super) fn show(
     context: &Context,
 ) -> Result<ExitCode> {
     let plan = &prepared.plan;
+    if let Some(place) = place {
+        place.check()?;
+    }
     if let Some(other) = other {
         let before = prepare(other, &plan.platform)?;
         let changes = diff(&before.plan, plan);

@@ -1,7 +1,6 @@
 //! `rebuild-model replay`.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,9 +8,9 @@ use clap::{Args, ValueEnum};
 
 use super::Context;
 use super::settings::SettingsArgs;
-use crate::error::{Class, Fault, Result};
+use crate::error::Result;
 use crate::printable::escape_text;
-use crate::replace::Replacement;
+use crate::replace::{CannotWrite, check, replace};
 use crate::replay::{Part, Report, Request, RunReport, Variation, open, render_page, replay, show_finding};
 use crate::ui::Progress;
 
@@ -83,27 +82,11 @@ impl Vary {
     }
 }
 
-/// The page cannot be written, or there is nowhere to work.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {path}")]
-struct CannotWrite {
-    path: PathBuf,
-    source: std::io::Error,
-}
-
-impl Fault for CannotWrite {
-    fn class(&self) -> Class {
-        Class::Preflight
-    }
-
-    fn hint(&self) -> Option<String> {
-        let temporary = self.path == std::env::temp_dir();
-        temporary.then(|| "TMPDIR names the directory for temporary files".into())
-    }
-}
-
 pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
     let settings = args.settings.settings()?;
+    if let Some(page) = &args.html {
+        check(page)?;
+    }
     let source = open(&args.attestation, args.beside.as_deref())?;
     let directory = match &args.workspace {
         Some(directory) => directory.clone(),
@@ -132,10 +115,7 @@ pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
     }
     let report = replayed?;
     if let Some(path) = &args.html {
-        let failed = |source| CannotWrite { path: path.clone(), source };
-        let mut page = Replacement::begin(path).map_err(failed)?;
-        page.write_all(render_page(&report).as_bytes()).map_err(failed)?;
-        page.commit().map_err(failed)?;
+        replace(path, render_page(&report).as_bytes())?;
     }
     context.print(&report, || render(&report))?;
     Ok(report.outcome.class().map_or(ExitCode::SUCCESS, |class| ExitCode::from(class.exit_code())))
@@ -144,7 +124,8 @@ pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
 /// A path in the directory for temporary files that nothing stands at.
 fn temporary() -> Result<PathBuf> {
     let made = tempfile::Builder::new().prefix("rebuild-replay-").tempdir();
-    let made = made.map_err(|source| CannotWrite { path: std::env::temp_dir(), source })?;
+    // By its kind alone: the whole names the directory that could not be made.
+    let made = made.map_err(|error| CannotWrite { path: std::env::temp_dir(), source: error.kind().into() })?;
     Ok(made.keep())
 }
 

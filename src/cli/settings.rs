@@ -6,8 +6,8 @@ use clap::Args;
 
 use crate::bundle::MIRRORS;
 use crate::error::{Class, Fault, Result};
-use crate::mirror::{Mirrors, config_path};
-use crate::settings::Settings;
+use crate::mirror::Mirrors;
+use crate::settings::{Config, Settings, config_path};
 use crate::store::Store;
 
 /// How inputs are obtained.
@@ -73,8 +73,11 @@ impl InputArgs {
             mirrors.add_file(&here.join(vendor).join(MIRRORS))?;
         }
         let (config, home) = (std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
+        let mut builder = None;
         if let Some(path) = config_path(config.as_deref(), home.as_deref()) {
-            mirrors.add_file(&path)?;
+            let config = Config::read(&path)?;
+            mirrors.add_table(&config.mirrors, path.parent().unwrap_or(&here));
+            builder = config.builder_id;
         }
         let variable = || std::env::var_os("REBUILD_CACHE").filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = match self.cache.clone().or_else(variable) {
@@ -82,6 +85,6 @@ impl InputArgs {
             None => Store::usual_cache(|name| std::env::var_os(name)).ok_or(NoCache)?,
         };
         let store = Store::open(vendors.iter().map(|vendor| here.join(vendor)).collect(), cache)?;
-        Ok(Settings { mirrors, store, offline: self.offline, git: which::which("git").ok() })
+        Ok(Settings { mirrors, store, offline: self.offline, git: which::which("git").ok(), builder })
     }
 }

@@ -1,12 +1,17 @@
 //! `rebuild-model completions` and `rebuild-model man`.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use clap_complete::Shell;
+use serde::Serialize;
 
-use crate::error::{Class, Fault, Result};
+use super::Context;
+use crate::error::Result;
+use crate::printable::escape_name;
+use crate::replace::CannotWrite;
 
 /// Flags of `completions`.
 #[derive(Debug, Args)]
@@ -22,33 +27,49 @@ pub(super) struct ManArgs {
     directory: PathBuf,
 }
 
-/// The pages cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write manual pages to {}", .path.display())]
-struct CannotWrite {
-    path: PathBuf,
-    source: std::io::Error,
+/// A script as `--format json` shows it.
+#[derive(Serialize)]
+struct Script {
+    shell: String,
+    script: String,
 }
 
-impl Fault for CannotWrite {
-    fn class(&self) -> Class {
-        Class::Usage
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("name an existing directory that can be written".into())
-    }
+/// What was written, as `--format json` shows it.
+#[derive(Serialize)]
+struct Manual<'a> {
+    directory: &'a Path,
+    /// Names of the files there.
+    pages: Vec<String>,
 }
 
-pub(super) fn print_completions(args: &CompletionsArgs) -> Result<ExitCode> {
+pub(super) fn print_completions(args: &CompletionsArgs, context: &Context) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::command(), "rebuild-model", &mut script);
-    crate::ui::print(&String::from_utf8_lossy(&script))?;
+    let script = String::from_utf8_lossy(&script).into_owned();
+    let shown = Script { shell: args.shell.to_string(), script };
+    context.print(&shown, || shown.script.clone())?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn write_manual(args: &ManArgs) -> Result<ExitCode> {
-    let failed = |source| CannotWrite { path: args.directory.clone(), source };
-    clap_mangen::generate_to(super::command(), &args.directory).map_err(failed)?;
+pub(super) fn write_manual(args: &ManArgs, context: &Context) -> Result<ExitCode> {
+    let mut command = super::command().disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    write_pages(&command, &args.directory, &mut pages).map_err(CannotWrite::at(&args.directory))?;
+    pages.sort();
+    let manual = Manual { directory: &args.directory, pages };
+    context.print(&manual, || {
+        format!("{} pages are in {}", manual.pages.len(), escape_name(&args.directory.display().to_string()))
+    })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a page for `command`, and one for each verb below it.
+fn write_pages(command: &clap::Command, directory: &Path, pages: &mut Vec<String>) -> io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write_pages(below, directory, pages)?;
+    }
+    let path = clap_mangen::Man::new(command.clone()).generate_to(directory)?;
+    pages.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+    Ok(())
 }

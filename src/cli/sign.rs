@@ -30,6 +30,7 @@ pub(super) fn run(args: &SignArgs, context: &Context) -> Result<ExitCode> {
     }
     let mut attestation = Attestation::read(&args.attestation)?;
     let into = args.output.as_ref().unwrap_or(&args.attestation);
+    crate::replace::check(into)?;
     // What stands there is lost, so it may only be an attestation.
     if into.symlink_metadata().is_ok() {
         Attestation::read(into)?;

@@ -24,7 +24,7 @@ pub(super) struct VerifyArgs {
     /// The directory that the artifacts' paths start from [default: the manifest's own]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// The manifest of an attestation [default: the one beside it]
+    /// With an attestation: its manifest [default: the one beside it]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// A public ed25519 key (SPKI PEM) that must have signed the attestation; can be given several times
@@ -39,7 +39,7 @@ pub(super) struct VerifyArgs {
     /// The build's journal, which must be the attested one
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Accept artifacts in the manifest of which the attestation does not speak
+    /// Accept artifacts in the manifest of which the attestation does not speak; there has to be one
     #[arg(long)]
     allow_unattested: bool,
 }

@@ -89,11 +89,11 @@ pub fn record_wheels(
         if context.offline {
             return Err(InputError::Offline { what, digest: None });
         }
-        if !requirements::is_version(&pin.version) {
-            return Err(InputError::Name { name: pin.version.clone() });
+        if !requirements::is_version(pin.version.as_str()) {
+            return Err(InputError::Name { name: pin.version.to_string() });
         }
         let directory = fresh_directory(context, "unknown")?;
-        let path = pip::download_unknown(name.as_str(), &pin.version, programs, &directory, context)?;
+        let path = pip::download_unknown(name.as_str(), pin.version.as_str(), programs, &directory, context)?;
         let (digest, size) = hash_file(&path).map_err(|source| InputError::Read { path: path.clone(), source })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let wanted = Wanted { what: what.clone(), name: &name, sha256: Recorded::Known(digest), size: None };

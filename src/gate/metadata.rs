@@ -13,7 +13,7 @@ use crate::pins::Rule;
 /// Settings that a library takes over from the model's configuration and that a build must not
 /// change unasked: the first two because weights and templates depend on them, the others because
 /// memory and behaviour do.
-const KEPT: [&str; 8] = [
+pub const KEPT: [&str; 8] = [
     "model_type",
     "quantization",
     "context_window_size",

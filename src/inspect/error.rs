@@ -1,18 +1,19 @@
 //! What can be wrong with a file that is looked into.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::artifact::decoding::DecodingError;
 use crate::artifact::library::LibraryError;
 use crate::error::{Class, Fault};
 use crate::interrupt::Interrupted;
+use crate::printable::escape_name;
 
 /// Why a file cannot be looked into.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
     /// It cannot be read.
-    #[error("cannot read {path}")]
+    #[error("cannot read {}", shown(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -20,13 +21,13 @@ pub enum InspectError {
         source: io::Error,
     },
     /// It is a directory, a pipe or something else.
-    #[error("{path} is not a regular file")]
+    #[error("{} is not a regular file", shown(path))]
     NotAFile {
         /// What was given.
         path: PathBuf,
     },
     /// It cannot be unpacked.
-    #[error("{path} cannot be unpacked")]
+    #[error("{} cannot be unpacked", shown(path))]
     Packed {
         /// The file.
         path: PathBuf,
@@ -34,7 +35,7 @@ pub enum InspectError {
         source: DecodingError,
     },
     /// It is no module.
-    #[error("{path} is not a model library")]
+    #[error("{} is not a model library", shown(path))]
     Library {
         /// The file.
         path: PathBuf,
@@ -42,7 +43,7 @@ pub enum InspectError {
         source: LibraryError,
     },
     /// It is not what its name says.
-    #[error("{path}: {reason}")]
+    #[error("{}: {reason}", shown(path))]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -69,6 +70,11 @@ impl Fault for InspectError {
             }
         })
     }
+}
+
+/// The file's name, which may be anybody's: `inspect *` names what lies there.
+fn shown(path: &Path) -> String {
+    escape_name(&path.display().to_string())
 }
 
 fn is_interrupted(error: &io::Error) -> bool {

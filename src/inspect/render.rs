@@ -8,7 +8,7 @@ use crate::artifact::library::Library;
 use crate::artifact::onnx::{Model, ValueInfo};
 use crate::artifact::weights::TensorCache;
 use crate::pins::Encoding;
-use crate::printable::escape_text;
+use crate::printable::escape_name;
 
 /// How many lines a list of things that repeat has.
 const LISTED: usize = 10;
@@ -16,7 +16,7 @@ const LISTED: usize = 10;
 /// The inspection as a person reads it. Writing to a `String` cannot fail.
 pub fn render(inspection: &Inspection) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{}: {}", inspection.path.display(), kind(&inspection.content));
+    let _ = writeln!(text, "{}: {}", escape_name(&inspection.path.display().to_string()), kind(&inspection.content));
     if inspection.encoding == Encoding::Identity {
         line(&mut text, "sha256", &format!("{} ({} bytes)", inspection.packed.sha256, inspection.packed.size));
     } else {
@@ -32,18 +32,15 @@ pub fn render(inspection: &Inspection) -> String {
             for artifact in &manifest.artifacts {
                 let (size, unpacked) = (artifact.packed.size, artifact.unpacked.size);
                 let encoding = artifact.encoding.name();
-                let _ = writeln!(
-                    text,
-                    "{size:>14}  {} ({}, {encoding}, unpacked {unpacked})",
-                    artifact.path, artifact.role
-                );
+                let (path, role) = (escape_name(&artifact.path), escape_name(&artifact.role));
+                let _ = writeln!(text, "{size:>14}  {path} ({role}, {encoding}, unpacked {unpacked})");
             }
         }
         Content::Json { keys } => line(&mut text, "keys", &keys.iter().cloned().collect::<Vec<_>>().join(", ")),
         Content::Onnx(model) => render_model(&mut text, model),
         Content::Bitcode(_) | Content::Unknown => {}
     }
-    escape_text(&text)
+    text
 }
 
 fn kind(content: &Content) -> &'static str {
@@ -61,8 +58,9 @@ fn kind(content: &Content) -> &'static str {
     }
 }
 
+/// A line of its own, whatever names of the file's stand in `value`.
 fn line(text: &mut String, name: &str, value: &str) {
-    let _ = writeln!(text, "  {name:<12} {value}");
+    let _ = writeln!(text, "  {name:<12} {}", escape_name(value));
 }
 
 fn render_library(text: &mut String, library: &Library) {
@@ -174,7 +172,8 @@ fn render_tensor_cache(text: &mut String, cache: &TensorCache) {
     line(text, "parameters", &format!("{}, the largest of {largest} bytes", cache.params().count()));
     line(text, "shards", &format!("{}, {} bytes altogether", cache.records.len(), cache.size()));
     for shard in cache.records.iter().take(LISTED) {
-        let _ = writeln!(text, "{:>14}  {} ({} parameters)", shard.nbytes, shard.data_path, shard.records.len());
+        let path = escape_name(&shard.data_path);
+        let _ = writeln!(text, "{:>14}  {path} ({} parameters)", shard.nbytes, shard.records.len());
     }
     if cache.records.len() > LISTED {
         let _ = writeln!(text, "{:>14}  more", cache.records.len() - LISTED);

@@ -104,6 +104,14 @@ fn what_is_malformed_is_of_the_class_artifact_and_says_where() {
     for (name, bytes, said) in [
         ("cut.wasm", &whole[..whole.len() - 40], "offset 0x"),
         ("cut.wasm.gz", &packed[..packed.len() / 2], "ends too early"),
+        ("empty.wasm.gz", b"", "ends too early"),
+        ("empty.tgz", b"", "ends too early"),
+        ("text.gz", b"not packed", ""),
+        ("plain.wasm.gz", &whole, ""),
+        ("library.wasm.br.gz", b"\x0b\x02\x80hello\x03", ""),
+        ("without-its-name", &packed[..packed.len() / 2], "ends too early"),
+        ("text.wasm.br", b"not packed", ""),
+        ("empty.br", b"", "ends too early"),
         ("text.wasm", b"not a module", "offset 0x0"),
         ("text.bc", b"not bitcode", "expected LLVM bitcode"),
         ("cut.bc", b"\xde\xc0\x17\x0b\0\0\0\0\x14\0", "ends before its fifth word"),
@@ -125,6 +133,40 @@ fn what_is_malformed_is_of_the_class_artifact_and_says_where() {
     let nothing = look(&desk.0.path().join("absent")).unwrap_err();
     assert_eq!(nothing.class(), Class::Usage);
     assert_eq!(look(desk.0.path()).unwrap_err().class(), Class::Usage);
+}
+
+#[test]
+fn a_name_cannot_forge_a_line_of_an_inspection() {
+    let desk = Desk::new();
+    let forged = "x\nforged: line\u{1b}[2K";
+    let name = serde_json::to_string(forged).unwrap();
+    let cache = format!(
+        r#"{{"records": [{{"dataPath": {name}, "nbytes": 32, "records": [
+            {{"name": {name}, "shape": [2, 4], "dtype": "f", "nbytes": 32, "byteOffset": 0}}]}}]}}"#
+    );
+    let id = r#"{"sha256": "0000000000000000000000000000000000000000000000000000000000000000", "size": 7}"#;
+    let manifest = format!(
+        r#"{{"schema": 1, "artifacts": {{"a\tb": {{"role": {name}, "encoding": "gzip", "encoder": "x", "packed": {id},
+            "unpacked": {id}, "integrity": {{"packed": "sha256-x", "unpacked": "sha256-x"}}, "hashedName": "a"}}}}}}"#
+    );
+    let mut library = SmallLibrary::default();
+    library.imports.push((forged.into(), forged.into()));
+    library.metadata[0] = library.metadata[0].replacen('{', &format!("{{{name}: {name}, "), 1);
+    let packed = |name: &str, bytes: &[u8]| {
+        desk.write(name, bytes);
+        desk.pack(name, Encoding::Gzip)
+    };
+    for path in [
+        desk.write("forged\nforged: line\u{1b}.bin", b"\x01"),
+        packed("forged\nforged: line.json", cache.as_bytes()),
+        desk.write("forged\nforged: line.wasm", library.bytes()),
+        desk.write("manifest.json", &manifest),
+        desk.write("keys.json", format!("{{{name}: 1}}")),
+        desk.write("module.js", format!("imports = {{ env: {{ {name}: f }} }};")),
+    ] {
+        let text = render(&look(&path).unwrap());
+        assert!(!text.contains("\nforged") && !text.contains(['\u{1b}', '\t']), "{text}");
+    }
 }
 
 proptest! {

@@ -76,7 +76,7 @@ pub enum ManifestError {
 impl Fault for ManifestError {
     fn class(&self) -> Class {
         match self {
-            Self::Write { .. } => Class::Step,
+            Self::Write { .. } => Class::Preflight,
             _ => Class::Artifact,
         }
     }

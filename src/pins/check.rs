@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
+use toml::de::DeTable;
 
 use super::text::Name;
 use super::{Encoding, Pins, SCHEMA};
@@ -65,14 +66,20 @@ impl Fault for PinsError {
 /// Parses and checks the `text` of the pins file called `path` (used in messages only).
 pub fn parse<R: DeserializeOwned>(text: &str, path: &str) -> Result<Pins<R>, PinsError> {
     check_schema(text, path)?;
+    check_recipe(text, path)?;
     let pins: Pins<R> = toml::from_str(text).map_err(|error| PinsError::Syntax { path: path.into(), error })?;
     match find_fault(&pins) {
         None => Ok(pins),
-        Some((span, reason)) => {
-            let place = span.map_or_else(String::new, |span| show_place(text, span));
-            Err(PinsError::Invalid { path: path.into(), place, reason })
-        }
+        Some((span, reason)) => Err(refuse(text, path, span, reason)),
     }
+}
+
+/// The error that what stands at `span` of `text`, a pins file called `path`, cannot be, for `reason`.
+/// Without a span, or with an empty one, the whole file is meant.
+pub fn refuse(text: &str, path: &str, span: Option<Range<usize>>, reason: String) -> PinsError {
+    let span = span.filter(|span| !span.is_empty() && text.get(span.clone()).is_some());
+    let place = span.map_or_else(String::new, |span| show_place(text, span));
+    PinsError::Invalid { path: path.into(), place, reason }
 }
 
 /// A file of another schema may differ in every key, so the schema is looked at before all others.
@@ -81,6 +88,28 @@ fn check_schema(text: &str, path: &str) -> Result<(), PinsError> {
     match table.get("schema").and_then(toml::Value::as_integer) {
         Some(found) if found != i64::from(SCHEMA) => Err(PinsError::Schema { path: path.into(), found }),
         _ => Ok(()),
+    }
+}
+
+/// A second recipe, or none where one should be. The parser would say how many elements it wanted.
+fn check_recipe(text: &str, path: &str) -> Result<(), PinsError> {
+    let Ok(document) = DeTable::parse(text) else { return Ok(()) };
+    let Some(recipe) = document.get_ref().get("recipe") else { return Ok(()) };
+    let Some(recipes) = recipe.get_ref().as_table() else { return Ok(()) };
+    let mut named: Vec<_> = recipes.iter().map(|(name, _)| (name.span(), name.get_ref().as_ref())).collect();
+    named.sort_by_key(|(span, _)| span.start);
+    match named.as_slice() {
+        [_] => Ok(()),
+        [] => {
+            let reason = "no recipe is named: a table [recipe.NAME] with its parameters is wanted";
+            Err(refuse(text, path, Some(recipe.span()), reason.into()))
+        }
+        [(_, first), (second, _), ..] => {
+            let reason = format!(
+                "a pins file has one recipe, and [recipe.{first}] came before this one: give it a file of its own"
+            );
+            Err(refuse(text, path, Some(second.clone()), reason))
+        }
     }
 }
 

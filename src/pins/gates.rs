@@ -3,14 +3,26 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// `[gates]`. Without it every rule holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gates {
     /// Rules that do not stop the build. What they find is still reported.
+    #[serde(deserialize_with = "each_once")]
     pub accept: BTreeSet<Rule>,
+}
+
+/// A rule that is there twice is a slip, most likely for another one.
+fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Rule>, D::Error> {
+    let mut rules = BTreeSet::new();
+    for rule in Vec::<Rule>::deserialize(deserializer)? {
+        if !rules.insert(rule) {
+            return Err(de::Error::custom(format_args!("`{rule}` stands here twice")));
+        }
+    }
+    Ok(rules)
 }
 
 /// What an artifact is held against.

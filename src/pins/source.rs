@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{Commit, Name, Platform, Recorded, RelativePath};
+use super::address::{FileUrl, GitUrl};
+use super::text::{Commit, Name, PackageName, PackageVersion, Platform, Recorded, RelativePath};
 use super::tool::VersionRange;
 use crate::digest::Digest;
 
@@ -13,7 +14,7 @@ use crate::digest::Digest;
 #[serde(deny_unknown_fields)]
 pub struct GitSource {
     /// Where the repository is published. A path that begins with `./` is relative to the pins file.
-    pub url: String,
+    pub url: GitUrl,
     /// The commit, in full.
     pub commit: Commit,
     /// The commit's tree, when known: it ties the content to the pin even for a host that lies.
@@ -30,7 +31,7 @@ pub struct Submodule {
     /// The commit that the parent records (its gitlink).
     pub commit: Recorded<Commit>,
     /// Where to get it instead of the url in `.gitmodules`.
-    pub url: Option<String>,
+    pub url: Option<GitUrl>,
     /// The `[git.<name>]` source whose commit stands there instead of the recorded one.
     pub source: Option<toml::Spanned<Name>>,
     /// The submodule is not needed and its directory stays empty.
@@ -55,9 +56,9 @@ pub struct PackageSource {
     /// Which registry.
     pub registry: Registry,
     /// The package's name there, with its scope.
-    pub name: String,
+    pub name: PackageName,
     /// The exact version.
-    pub version: String,
+    pub version: PackageVersion,
     /// The published files, at most one of which serves a platform.
     pub files: Vec<PackageFile>,
 }
@@ -69,7 +70,7 @@ pub struct PackageFile {
     /// The platform it serves.
     pub platform: Platform,
     /// The package's name for this platform, where every platform has a package of its own.
-    pub package: Option<String>,
+    pub package: Option<PackageName>,
     /// The file's name as published.
     pub file: RelativePath,
     /// Its digest.
@@ -82,8 +83,8 @@ pub struct PackageFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSource {
-    /// Where it is published (`http`, `https`).
-    pub url: Option<String>,
+    /// Where it is published.
+    pub url: Option<FileUrl>,
     /// Its path, relative to the pins file.
     pub path: Option<RelativePath>,
     /// Its digest.
@@ -138,7 +139,7 @@ pub struct PythonPins {
 #[serde(deny_unknown_fields)]
 pub struct WheelPin {
     /// The exact version.
-    pub version: String,
+    pub version: PackageVersion,
     /// The digest of the wheel.
     pub sha256: Recorded<Digest>,
 }
@@ -148,7 +149,7 @@ pub struct WheelPin {
 #[serde(deny_unknown_fields)]
 pub struct Archive {
     /// Where it is published.
-    pub url: String,
+    pub url: FileUrl,
     /// Its digest.
     pub sha256: Recorded<Digest>,
     /// Its size in bytes, when known.

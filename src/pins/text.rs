@@ -91,6 +91,24 @@ checked_text! {
 }
 
 checked_text! {
+    /// The name of a published package, with its scope: it is an argument of the package client.
+    PackageName, "a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`",
+    |text| {
+        let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        let (scope, name) = text.strip_prefix('@').and_then(|rest| rest.split_once('/')).unwrap_or(("none", text));
+        text.len() <= 214 && is_name(scope) && is_name(name)
+    }
+}
+
+checked_text! {
+    /// The exact version of a published package. A tag as `latest`, or a range, can move.
+    PackageVersion, "an exact version of a package: it begins with a digit, and has letters, digits, `.`, `-`, `_`, `+` and `!`",
+    |text| text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+!".contains(c))
+}
+
+checked_text! {
     /// An operating system and a processor, as in `linux-x86_64`, `macos-aarch64` or `any`.
     Platform, "a platform: `any`, or an operating system and a processor as in `linux-x86_64`",
     |text| text == "any" || text.split_once('-').is_some_and(|(os, arch)| {

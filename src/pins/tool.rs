@@ -34,16 +34,22 @@ pub struct Version {
 
 /// A text that is not a version, or not a range of them.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "`{0}` is not a version: numbers between dots are wanted, with `=`, `>=`, `>`, `<=` or `<` before them in a range"
-)]
-pub struct NotAVersion(String);
+pub enum NotAVersion {
+    /// It is not written as one.
+    #[error(
+        "`{0}` is not a version: numbers between dots are wanted, with `=`, `>=`, `>`, `<=` or `<` before them in a range"
+    )]
+    Malformed(String),
+    /// Its bounds contradict each other.
+    #[error("no version meets `{0}`: all bounds have to hold together")]
+    Empty(String),
+}
 
 impl FromStr for Version {
     type Err = NotAVersion;
 
     fn from_str(text: &str) -> Result<Self, NotAVersion> {
-        let refused = || NotAVersion(text.to_owned());
+        let refused = || NotAVersion::Malformed(text.to_owned());
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let numbers = text[..end].trim_end_matches('.').split('.');
         let numbers = numbers.map(str::parse).collect::<Result<Vec<u64>, _>>().map_err(|_| refused())?;
@@ -77,6 +83,14 @@ impl Version {
         let padded =
             |version: &Self| (0..length).map(|i| version.numbers.get(i).copied().unwrap_or(0)).collect::<Vec<_>>();
         padded(self).cmp(&padded(other))
+    }
+
+    /// The first version that does not begin with the numbers of this one.
+    fn after(&self) -> Option<Self> {
+        let mut numbers = self.numbers.clone();
+        let last = numbers.last_mut()?;
+        *last = last.checked_add(1)?;
+        Some(Self { numbers, text: String::new() })
     }
 }
 
@@ -113,6 +127,43 @@ impl VersionRange {
             }
         })
     }
+
+    /// Whether no version can satisfy every bound: between two different ones there is always another.
+    fn is_empty(&self) -> bool {
+        let zero = Version { numbers: vec![0], text: String::new() };
+        // Each with whether it is allowed itself.
+        let (mut lowest, mut highest) = ((zero, true), None::<(Version, bool)>);
+        for (bound, version) in &self.bounds {
+            let (low, high) = match bound {
+                Bound::AtLeast => (Some((version.clone(), true)), None),
+                Bound::Above => (Some((version.clone(), false)), None),
+                Bound::AtMost => (None, Some((version.clone(), true))),
+                Bound::Below => (None, Some((version.clone(), false))),
+                Bound::Prefix => (Some((version.clone(), true)), version.after().map(|after| (after, false))),
+            };
+            if let Some(low) = low
+                && tighter(low.0.compare(&lowest.0), low.1)
+            {
+                lowest = low;
+            }
+            if let Some(high) = high
+                && highest.as_ref().is_none_or(|highest| tighter(highest.0.compare(&high.0), high.1))
+            {
+                highest = Some(high);
+            }
+        }
+        highest.is_some_and(|highest| match lowest.0.compare(&highest.0) {
+            Ordering::Less => false,
+            Ordering::Equal => !(lowest.1 && highest.1),
+            Ordering::Greater => true,
+        })
+    }
+}
+
+/// Whether a bound leaves less than another: `order` is that of their places, seen towards the middle of
+/// the range; of two at one place the one that excludes it leaves less.
+fn tighter(order: Ordering, inclusive: bool) -> bool {
+    order.is_gt() || (order.is_eq() && !inclusive)
 }
 
 impl FromStr for VersionRange {
@@ -135,7 +186,9 @@ impl FromStr for VersionRange {
             Ok((bound, version.trim().parse()?))
         };
         let bounds = text.split(',').map(bound).collect::<Result<Vec<_>, NotAVersion>>();
-        Ok(Self { bounds: bounds.map_err(|_| NotAVersion(text.to_owned()))?, text: text.to_owned() })
+        let bounds = bounds.map_err(|_| NotAVersion::Malformed(text.to_owned()))?;
+        let range = Self { bounds, text: text.to_owned() };
+        if range.is_empty() { Err(NotAVersion::Empty(text.to_owned())) } else { Ok(range) }
     }
 }
 
@@ -189,6 +242,40 @@ mod tests {
     fn what_is_not_a_range_is_refused() {
         for text in ["", ">=", "latest", "1,,2", "~1.2", "^3", "1.x, y"] {
             assert!(text.parse::<VersionRange>().is_err(), "{text}");
+        }
+    }
+    #[test]
+    fn a_range_that_no_version_meets_is_refused() {
+        for text in [
+            ">=7, <3",
+            ">7, <7",
+            ">=7, <7",
+            ">7, <=7",
+            "<0",
+            "<0.0",
+            ">=7.0.0, <7",
+            "3.11, 3.12",
+            "3.11, <3.11",
+            "3.11, >=3.12",
+            "3.11, 4",
+            ">=1, >=9, <5, <8",
+        ] {
+            assert!(matches!(text.parse::<VersionRange>(), Err(NotAVersion::Empty(_))), "{text}");
+        }
+        for text in [
+            ">=7, <=7",
+            ">=7, <=7.0",
+            ">7, <7.0.1",
+            "<0.0.1",
+            "<=0",
+            "3.11, <3.12",
+            "3.11, >=3.11.4",
+            "3, 3.11",
+            ">7",
+            ">=18446744073709551615",
+            "18446744073709551615",
+        ] {
+            assert!(text.parse::<VersionRange>().is_ok(), "{text}");
         }
     }
 }

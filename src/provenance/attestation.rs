@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -23,7 +23,7 @@ use super::{BUILD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE};
 use crate::digest::Digest;
 use crate::pins::RelativePath;
 use crate::printable::{cut, escape_name};
-use crate::replace::Replacement;
+use crate::replace::replace;
 use crate::step::StepId;
 
 /// The most bytes that an attestation may have.
@@ -90,10 +90,7 @@ impl Attestation {
         let mut envelope = self.envelope.clone().unwrap_or_else(|| Envelope::new(self.payload.clone()));
         let added = envelope.sign(key);
         if added || into != self.path {
-            let failed = |source| AttestationError::Write { path: into.to_owned(), source };
-            let mut replacement = Replacement::begin(into).map_err(failed)?;
-            replacement.write_all(&envelope.to_bytes()).and_then(|()| replacement.sync()).map_err(failed)?;
-            replacement.commit().map_err(failed)?;
+            replace(into, &envelope.to_bytes())?;
         }
         self.envelope = Some(envelope);
         Ok(added)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::attestation::LARGEST;
 use crate::error::{Class, Fault};
+use crate::replace::CannotWrite;
 
 /// Why an attestation cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -18,13 +19,8 @@ pub enum AttestationError {
         source: io::Error,
     },
     /// It cannot be written.
-    #[error("cannot write the attestation {path}")]
-    Write {
-        /// The attestation.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] CannotWrite),
     /// It is too large to be one.
     #[error("the attestation {path} is larger than {LARGEST} bytes")]
     TooLarge {
@@ -74,18 +70,18 @@ pub enum AttestationError {
 impl Fault for AttestationError {
     fn class(&self) -> Class {
         match self {
-            Self::Write { .. } => Class::Step,
+            Self::Write(error) => error.class(),
             _ => Class::Artifact,
         }
     }
 
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Write(error) => return error.hint(),
             Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "name the attestation that a build wrote beside its manifest, `<manifest>.intoto.json`".into()
             }
             Self::Read { .. } => "make the attestation a readable file".into(),
-            Self::Write { .. } => "free the disk or make the directory writable; what stood there is untouched".into(),
             Self::TooLarge { .. } | Self::Invalid { .. } => {
                 "get the attestation again from whoever delivered the artifacts".into()
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::builder_id::BuilderId;
 use super::carried::CarriedFile;
 use super::dependencies::{Inputs, pins};
 use super::descriptor::ResourceDescriptor;
@@ -9,7 +10,7 @@ use super::statement::{
     BuildDefinition, Builder, ExternalParameters, InternalParameters, Metadata, Provenance, RunDetails, Statement,
 };
 use super::step_record::StepRecord;
-use super::{BUILD_TYPE, BUILDER_ID, PREDICATE_TYPE, STATEMENT_TYPE, sbom, subjects};
+use super::{BUILD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, sbom, subjects};
 use crate::digest::Digest;
 use crate::journal::{Record, RunRecord, ToolRecord};
 use crate::manifest::Entries;
@@ -31,6 +32,8 @@ pub struct Facts<'a> {
     pub files: &'a [CarriedFile],
     /// The plan.
     pub plan: &'a Plan,
+    /// Who built.
+    pub builder: &'a BuilderId,
     /// The run.
     pub run: &'a RunRecord,
     /// Whether inputs without a recorded digest were accepted.
@@ -71,8 +74,8 @@ pub fn statement(facts: &Facts<'_>) -> Statement {
         },
         resolved_dependencies: dependencies(facts),
     };
-    let builder =
-        Builder { id: BUILDER_ID.into(), version: BTreeMap::from([(program.to_owned(), version.to_owned())]) };
+    let version = BTreeMap::from([(program.to_owned(), version.to_owned())]);
+    let builder = Builder { id: facts.builder.to_string(), version };
     let bill = Digest::of(&sbom::bill(&subject, &build_definition, &builder));
     let metadata =
         Metadata { invocation_id: invocation.to_string(), started_on: started, finished_on: facts.finished.to_owned() };

@@ -11,6 +11,8 @@ use ed25519_dalek::pkcs8::spki::DecodePublicKey;
 use ed25519_dalek::pkcs8::{DecodePrivateKey, EncodePublicKey};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
+use super::descriptor::decode_base64;
+use super::key_form::{ASK, tell};
 use crate::digest::Digest;
 use crate::error::{Class, Fault};
 
@@ -35,14 +37,16 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// It is a key of another kind or form.
-    #[error("{path} is not a {wanted} key: found {found}")]
+    #[error("an ed25519 {wanted} key in PEM is wanted, and {path} is {found}")]
     Form {
         /// The key file.
         path: PathBuf,
-        /// `private` or `public`.
+        /// `private (PKCS#8)` or `public (SPKI)`.
         wanted: &'static str,
         /// What it is.
         found: String,
+        /// How to come to what is wanted.
+        hint: &'static str,
     },
 }
 
@@ -57,12 +61,7 @@ impl Fault for KeyError {
             Self::Encrypted { .. } => {
                 "`openssl pkey -in KEY -out PLAIN` writes one without; keep it where nobody else can read it".into()
             }
-            Self::Form { wanted: "private", .. } => {
-                "an ed25519 key in PKCS#8 PEM is wanted: `openssl genpkey -algorithm ed25519 -out KEY`".into()
-            }
-            Self::Form { .. } => {
-                "an ed25519 key in SPKI PEM is wanted: `openssl pkey -in KEY -pubout -out PUBLIC`".into()
-            }
+            Self::Form { hint, .. } => (*hint).into(),
         })
     }
 }
@@ -79,18 +78,14 @@ impl fmt::Debug for PrivateKey {
 impl PrivateKey {
     /// Reads the PEM file at `path`. Also tells whether others than its owner may read it.
     pub fn read(path: &Path) -> Result<(Self, bool), KeyError> {
-        let (text, mode) = read_file(path)?;
-        let form = |found: &str| KeyError::Form { path: path.to_owned(), wanted: "private", found: found.into() };
-        let key = match label(&text) {
-            Some("ENCRYPTED PRIVATE KEY") => return Err(KeyError::Encrypted { path: path.to_owned() }),
-            // The older form of encryption, inside a block of another name.
-            Some(_) if text.contains("Proc-Type: 4,ENCRYPTED") => {
-                return Err(KeyError::Encrypted { path: path.to_owned() });
-            }
-            Some("PRIVATE KEY") => SigningKey::from_pkcs8_pem(text.trim()).map_err(|error| form(&error.to_string()))?,
-            Some(label) => return Err(form(&format!("a block called `{label}`"))),
-            None => return Err(form("no PEM block")),
-        };
+        let (bytes, mode) = read_file(path)?;
+        let text = String::from_utf8_lossy(&bytes);
+        // The older form of encryption stands inside a block of another name.
+        if label(&text) == Some("ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED") {
+            return Err(KeyError::Encrypted { path: path.to_owned() });
+        }
+        let key = SigningKey::from_pkcs8_pem(text.trim());
+        let key = key.map_err(|_| other(path, "private (PKCS#8)", &bytes, &text))?;
         Ok((Self(key), mode & 0o077 != 0))
     }
 
@@ -112,17 +107,16 @@ pub struct PublicKey(VerifyingKey);
 impl PublicKey {
     /// Reads the PEM file at `path`.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
-        let (text, _) = read_file(path)?;
-        let form = |found: &str| KeyError::Form { path: path.to_owned(), wanted: "public", found: found.into() };
-        match label(&text) {
-            Some("PUBLIC KEY") => {
-                let key = VerifyingKey::from_public_key_pem(text.trim()).map_err(|error| form(&error.to_string()))?;
-                // With such a key one signature can be made to fit many messages.
-                if key.is_weak() { Err(form("a key of small order, which proves nothing")) } else { Ok(Self(key)) }
-            }
-            Some(label) => Err(form(&format!("a block called `{label}`"))),
-            None => Err(form("no PEM block")),
+        let (bytes, _) = read_file(path)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let key = VerifyingKey::from_public_key_pem(text.trim());
+        let key = key.map_err(|_| other(path, "public (SPKI)", &bytes, &text))?;
+        // With such a key one signature can be made to fit many messages.
+        if key.is_weak() {
+            let found = "a key of small order, which proves nothing".into();
+            return Err(KeyError::Form { path: path.to_owned(), wanted: "public (SPKI)", found, hint: ASK });
         }
+        Ok(Self(key))
     }
 
     /// Its id: the sha256 of its SPKI DER form, which is what
@@ -140,8 +134,8 @@ impl PublicKey {
     }
 }
 
-/// The text of the key file and its mode.
-fn read_file(path: &Path) -> Result<(String, u32), KeyError> {
+/// The bytes of the key file and its mode.
+fn read_file(path: &Path) -> Result<(Vec<u8>, u32), KeyError> {
     let failed = |source| KeyError::Read { path: path.to_owned(), source };
     // Asked before it is opened: opening a pipe would wait for ever.
     if !path.metadata().map_err(failed)?.is_file() {
@@ -149,9 +143,18 @@ fn read_file(path: &Path) -> Result<(String, u32), KeyError> {
     }
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode();
-    let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text).map_err(failed)?;
-    Ok((text, mode))
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
+    Ok((bytes, mode))
+}
+
+/// The error that the file is no key as `wanted`.
+fn other(path: &Path, wanted: &'static str, bytes: &[u8], text: &str) -> KeyError {
+    let lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("-----BEGIN ")).skip(1);
+    let body: String = lines.take_while(|line| !line.starts_with("-----")).collect();
+    let inner = decode_base64(&body).unwrap_or_default();
+    let found = tell(bytes, label(text).map(|label| (label, inner.as_slice())), wanted.starts_with("private"));
+    KeyError::Form { path: path.to_owned(), wanted, found: found.what, hint: found.hint }
 }
 
 /// The label of the first PEM block (RFC 7468).

@@ -92,7 +92,7 @@ pub struct RunDetails {
 /// Who built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Builder {
-    /// [`super::BUILDER_ID`].
+    /// Their id, a URI: [`super::BuilderId`].
     pub id: String,
     /// Versions by component: `rebuild-model`.
     #[serde(default)]

@@ -83,10 +83,10 @@ impl<'a> Draft<'a> {
         if let Some(archive) = tool.archive.get(self.platform) {
             let fetch_id = format!("fetch-tool-{name}");
             let unpack_id = format!("tool-{name}");
-            let file = archive.url.rsplit('/').next().unwrap_or("archive").to_owned();
+            let file = archive.url.as_str().rsplit('/').next().unwrap_or("archive").to_owned();
             let fetch = FetchFile {
                 name: file.clone(),
-                from: FileOrigin::Url(archive.url.clone()),
+                from: FileOrigin::Url(archive.url.to_string()),
                 sha256: archive.sha256,
                 size: archive.size,
             };
@@ -125,7 +125,7 @@ impl<'a> Draft<'a> {
             let take = self.take(submodule)?;
             submodules.insert(path.clone(), SubmoduleCheckout { recorded: submodule.commit.clone(), take });
         }
-        let (url, commit, tree) = (source.url.clone(), source.commit.clone(), source.tree.clone());
+        let (url, commit, tree) = (source.url.to_string(), source.commit.clone(), source.tree.clone());
         Ok(Checkout { url, commit, tree, submodules })
     }
 
@@ -136,7 +136,7 @@ impl<'a> Draft<'a> {
                 Take::Override(Box::new(self.checkout(source)?))
             }
             None if submodule.skip => Take::Nothing,
-            None => Take::Recorded { url: submodule.url.clone() },
+            None => Take::Recorded { url: submodule.url.as_ref().map(ToString::to_string) },
         })
     }
 
@@ -148,8 +148,8 @@ impl<'a> Draft<'a> {
         let file = self.package_file(package_name, package)?;
         let fetch = FetchPackage {
             registry: package.registry,
-            package: file.package.as_ref().unwrap_or(&package.name).clone(),
-            version: package.version.clone(),
+            package: file.package.as_ref().unwrap_or(&package.name).to_string(),
+            version: package.version.to_string(),
             file: file.file.clone(),
             sha256: file.sha256,
             size: file.size,
@@ -180,7 +180,7 @@ impl<'a> Draft<'a> {
     pub(super) fn file(&mut self, name: &str) -> Result<String> {
         let pinned = self.pins.file.get(name).ok_or_else(|| self.missing(format!("file.{name}")))?;
         let (from, place) = match (&pinned.url, &pinned.path) {
-            (Some(url), _) => (FileOrigin::Url(url.clone()), url.as_str()),
+            (Some(url), _) => (FileOrigin::Url(url.to_string()), url.as_str()),
             (None, Some(path)) => (FileOrigin::Path(path.clone()), path.as_str()),
             (None, None) => return Err(self.missing(format!("file.{name}"))),
         };
@@ -203,7 +203,7 @@ impl<'a> Draft<'a> {
     /// The version of `[package.<name>]`.
     pub(super) fn package_version(&self, name: &str) -> Result<&'a str> {
         let package = self.pins.package.get(name).ok_or_else(|| self.missing(format!("package.{name}")))?;
-        Ok(&package.version)
+        Ok(package.version.as_str())
     }
 
     /// A parameter that goes with another one in no way.

@@ -69,11 +69,12 @@ pub enum LaunchError {
 /// Which browser to start; an error says what was looked for.
 pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
     match given {
-        Some(path) => which::which(path).map_err(|_| format!("there is no program {}", path.display())),
-        None => NAMES
-            .iter()
-            .find_map(|name| which::which(name).ok())
-            .ok_or_else(|| format!("none of {} is on PATH", NAMES.join(", "))),
+        Some(path) => which::which(path)
+            .map_err(|_| format!("there is no program {}: name another with --browser", path.display())),
+        None => NAMES.iter().find_map(|name| which::which(name).ok()).ok_or_else(|| {
+            let names = NAMES.join(", ");
+            format!("none of {names} is on PATH: install Chromium, or name one that lies elsewhere with --browser")
+        }),
     }
 }
 
@@ -278,7 +279,10 @@ mod tests {
     #[test]
     fn a_browser_that_is_not_there_is_named() {
         let missing = Path::new("/nowhere/chromium");
-        assert_eq!(find(Some(missing)).unwrap_err(), "there is no program /nowhere/chromium");
+        assert_eq!(
+            find(Some(missing)).unwrap_err(),
+            "there is no program /nowhere/chromium: name another with --browser"
+        );
         let error = Browser::launch(missing, false, Instant::now(), &Interrupt::default()).map(|_| ());
         assert!(error.is_ok(), "the shell starts, and says that there is none");
     }

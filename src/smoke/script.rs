@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::metadata::Metadata;
 use super::values::Random;
 
+/// The reference's name beside weights.
+pub(super) const REFERENCE: &str = "reference.json";
 /// The most bytes of a reference.
 const LARGEST: u64 = 1 << 30;
 /// The most token ids of a script: they travel in one message.
@@ -87,13 +89,37 @@ fn decode(position: usize, id: Option<u32>) -> Call {
 /// The reference in the file at `path`: calls with logits, a prompt with tokens, or 32-bit floats
 /// (little-endian), one row for each call of `usual`.
 pub fn read(path: &Path, usual: &Script) -> Result<Script, String> {
+    let bytes = load(path)?;
+    if is_text(&bytes) { parse(&bytes) } else { rows(&bytes, usual) }
+}
+
+/// What is wrong with the reference at `path`, as far as can be told without the library.
+pub(super) fn check_file(path: &Path) -> Result<(), String> {
+    let bytes = load(path)?;
+    if is_text(&bytes) {
+        parse(&bytes).map(drop)
+    } else if bytes.is_empty() || bytes.len() % 4 != 0 {
+        Err(format!("{} bytes are neither JSON nor 32-bit floats", bytes.len()))
+    } else {
+        Ok(())
+    }
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().first() == Some(&b'{')
+}
+
+fn load(path: &Path) -> Result<Vec<u8>, String> {
+    if !path.metadata().map_err(|error| error.to_string())?.is_file() {
+        return Err("it is not a regular file".into());
+    }
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > LARGEST {
         return Err(format!("it is larger than {LARGEST} bytes"));
     }
-    if bytes.trim_ascii_start().first() == Some(&b'{') { parse(&bytes) } else { rows(&bytes, usual) }
+    Ok(bytes)
 }
 
 #[derive(Deserialize)]

@@ -1,5 +1,7 @@
 //! What is tried: the files of one library, or of one generator, unpacked.
 
+mod whole;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -8,13 +10,15 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::weights;
-use crate::artifact::decoding::decode;
+use crate::artifact::decoding::{decode, decode_from};
 use crate::error::{Class, Fault, Result};
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::manifest::joined::join;
 use crate::manifest::{Entries, Entry, Manifest};
 use crate::pins::RelativePath;
 use crate::printable::escape_name;
 
+use self::whole::Joints;
 use role::{ENGINE, GENERATOR, LIBRARY, MODULE, WEIGHTS};
 
 /// The roles that a manifest gives to what is needed here.
@@ -162,14 +166,15 @@ impl Fault for SubjectError {
 /// Finds the libraries and generators in the manifest at `path`, or those that `wanted` names, and unpacks
 /// what goes with them. Paths in the manifest start from `root`, or from its own directory.
 pub fn read_manifest(path: &Path, root: Option<&Path>, wanted: &[String], interrupt: &Interrupt) -> Result<Subjects> {
-    let entries = Manifest::read(path)?.entries(path)?;
+    let mut entries = Manifest::read(path)?.entries(path)?;
     let root = root.or_else(|| path.parent()).unwrap_or(Path::new("."));
+    let joints = whole::add(root, &mut entries)?;
     let with_role = |role| entries.iter().filter(move |(_, entry)| entry.role == role).collect::<Vec<_>>();
     let there = entries.iter().filter(|(_, entry)| role::is_tried(&entry.role)).collect();
     let chosen = choose(path, there, wanted)?;
     let unpacked = tempfile::Builder::new().prefix("smoke-").tempdir();
     let unpacked = unpacked.map_err(|source| SubjectError::Io { path: std::env::temp_dir(), source })?;
-    let unpack = |found: (&RelativePath, &Entry)| unpack(root, found, unpacked.path(), interrupt);
+    let unpack = |found: (&RelativePath, &Entry)| unpack(root, found, &joints, unpacked.path(), interrupt);
 
     let (generators, libraries): (Vec<Found>, Vec<Found>) =
         chosen.into_iter().partition(|(_, entry)| entry.role == GENERATOR);
@@ -264,6 +269,7 @@ fn unpacked_name<'a>(path: &'a RelativePath, entry: &Entry) -> &'a str {
 fn unpack(
     root: &Path,
     (path, entry): Found<'_>,
+    joints: &Joints,
     directory: &Path,
     interrupt: &Interrupt,
 ) -> Result<PathBuf, SubjectError> {
@@ -277,8 +283,13 @@ fn unpack(
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     let sink = File::create(&to).map_err(failed)?;
-    let decoded = decode(&from, entry.encoding, entry.unpacked.size, sink, interrupt).map_err(failed)?;
     let wrong = |reason: String| SubjectError::Wrong { path: from.clone(), reason };
+    let (encoding, size) = (entry.encoding, entry.unpacked.size);
+    let decoded = match joints.get(path) {
+        Some(parts) => decode_from(join(root, parts).map_err(wrong)?, encoding, size, sink, interrupt),
+        None => decode(&from, encoding, size, sink, interrupt),
+    };
+    let decoded = decoded.map_err(failed)?;
     let found = decoded.unpacked.map_err(|error| wrong(error.to_string()))?;
     if found != entry.unpacked {
         return Err(wrong(format!("its content is {}, not {}", found.sha256, entry.unpacked.sha256)));

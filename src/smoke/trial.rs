@@ -19,11 +19,13 @@ use super::server::{Content, Server};
 use super::weights::{self, WeightsError};
 use super::{Library, Request, SmokeError, Subject, engine};
 use crate::interrupt::Interrupt;
+use crate::replace::replace;
 
 /// Where the model's files stand: the engine appends the last two parts to a model's url by itself.
 const MODEL: &str = "/model/resolve/main/";
 /// The reference's name beside the weights.
-const REFERENCE: &str = "reference.json";
+/// What weights are called in errors.
+const WEIGHTS: &str = "the directory of weights";
 /// The most warnings in a report.
 const MOST_WARNINGS: usize = 20;
 
@@ -244,10 +246,16 @@ impl Trial<'_> {
             Err(error @ (WeightsError::Type { .. } | WeightsError::None | WeightsError::TooLarge)) => {
                 return self.end(Check::inconclusive("weights", error.to_string()));
             }
-            Err(error) => return Err(SmokeError::Input { path: directory, reason: error.to_string() }.into()),
+            Err(error) => {
+                return Err(SmokeError::Input { path: directory, what: WEIGHTS, reason: error.to_string() }.into());
+            }
         };
         let published = self.server.publish_directory(MODEL, &directory);
-        published.map_err(|error| SmokeError::Input { path: directory.clone(), reason: error.to_string() })?;
+        published.map_err(|error| SmokeError::Input {
+            path: directory.clone(),
+            what: WEIGHTS,
+            reason: error.to_string(),
+        })?;
         self.report.weights = Some(Weights { seeded: given.is_none(), extent });
         Ok(directory)
     }
@@ -279,9 +287,9 @@ impl Trial<'_> {
 
     fn choose_script(&mut self, metadata: &Metadata, kind: &str, weights: &Path) -> Staged<Script> {
         let usual = script::seeded(metadata, kind == "decoder", self.request.steps, self.request.seed);
-        let beside = Some(weights.join(REFERENCE)).filter(|path| path.is_file());
+        let beside = Some(weights.join(script::REFERENCE)).filter(|path| path.is_file());
         let Some(path) = self.request.reference.clone().or(beside) else { return Ok(usual) };
-        script::read(&path, &usual).map_err(|reason| SmokeError::Input { path, reason }.into())
+        script::read(&path, &usual).map_err(|reason| SmokeError::Input { path, what: "the reference", reason }.into())
     }
 
     fn answers(&mut self, page: &mut Page, calls: &Value) -> Staged<(u64, Vec<Answer>)> {
@@ -296,8 +304,7 @@ impl Trial<'_> {
         let Some(path) = &self.request.save_logits else { return Ok(()) };
         let rows = answers.iter().filter_map(|answer| answer.rows().last());
         let bytes: Vec<u8> = rows.flatten().flat_map(|value| value.to_le_bytes()).collect();
-        let written = std::fs::write(path, bytes);
-        written.map_err(|error| SmokeError::Input { path: path.clone(), reason: error.to_string() }.into())
+        replace(path, &bytes).map_err(|error| SmokeError::from(error).into())
     }
 
     fn try_engine(&mut self, library: &Library, browser: &mut Browser, known: &Known) -> Staged<()> {

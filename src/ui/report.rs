@@ -9,7 +9,7 @@ use crate::build::BuildReport;
 use crate::error::Error;
 use crate::gate::{Finding, Severity};
 use crate::pins::Encoding;
-use crate::printable::{cut, escape_text};
+use crate::printable::{cut, escape_name, escape_text};
 use crate::verify::{Attested, Report};
 
 /// The most characters of a line of an error.
@@ -105,40 +105,43 @@ pub fn render_findings(findings: &[Finding]) -> String {
             Severity::Accepted => "accepted",
             Severity::Note => "note",
         };
-        let _ = writeln!(text, "{severity}: {} [{}] {}", finding.artifact, finding.rule, finding.message);
+        let (artifact, message) = (escape_name(&finding.artifact), escape_name(&finding.message));
+        let _ = writeln!(text, "{severity}: {artifact} [{}] {message}", finding.rule);
         if let Some(hint) = &finding.hint {
-            let _ = writeln!(text, "  {hint}");
+            let _ = writeln!(text, "  {}", escape_name(hint));
         }
     }
-    escape_text(&text)
+    text
 }
 
 /// What was verified, as a person reads it.
 pub fn render_verified(report: &Report) -> String {
     let count = report.artifacts.len();
-    let manifest = report.manifest.as_ref().map(|path| path.display().to_string());
+    // Each name by itself: one with a line break in it would write a line of its own, as `signed by`.
+    let manifest = report.manifest.as_ref().map(|path| escape_name(&path.display().to_string()));
     let Some(attested) = &report.attestation else {
-        return escape_text(&format!("{count} artifacts are what {} says", manifest.unwrap_or_default()));
+        return format!("{count} artifacts are what {} says", manifest.unwrap_or_default());
     };
-    let by = [manifest, Some(attested.path.display().to_string())].into_iter().flatten().collect::<Vec<_>>();
+    let by =
+        [manifest, Some(escape_name(&attested.path.display().to_string()))].into_iter().flatten().collect::<Vec<_>>();
     let say = if by.len() == 1 { "says" } else { "say" };
     let mut text = format!("{count} artifacts are what {} {say}\n", by.join(" and "));
     text.push_str(&render_attested(attested));
     for artifact in &attested.unattested {
-        let _ = writeln!(text, "not attested: {artifact}");
+        let _ = writeln!(text, "not attested: {}", escape_name(artifact));
     }
-    escape_text(&text)
+    text
 }
 
 /// What an attestation says, a line each.
 pub fn render_attested(attested: &Attested) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "plan      {}\nbuilder   {}", attested.plan, attested.builder);
+    let _ = writeln!(text, "plan      {}\nbuilder   {}", attested.plan, escape_name(&cut(&attested.builder, 2200)));
     for key in &attested.signed_by {
         let _ = writeln!(text, "signed by {key}");
     }
     for key in &attested.unchecked {
-        let _ = writeln!(text, "signed by {} (not checked: no key was given for it)", cut(key, 100));
+        let _ = writeln!(text, "signed by {} (not checked: no key was given for it)", escape_name(&cut(key, 100)));
     }
     if attested.signed_by.is_empty() && attested.unchecked.is_empty() {
         text.push_str("signed by nobody\n");

@@ -102,10 +102,32 @@ fn locate(name: &str, root: &Path, real: &Path) -> Result<PathBuf, Problem> {
     let relative: RelativePath = name.parse().map_err(|_| Problem::Escapes { root: root() })?;
     match fs::canonicalize(real.join(relative.as_str())) {
         Ok(path) if path.starts_with(real) => Ok(path),
-        Ok(_) => Err(Problem::Escapes { root: root() }),
+        // A path without `..` leaves a directory by a link alone.
+        Ok(_) => Err(match find_link(&relative, real, |target| !target.starts_with(real)) {
+            Some((link, target)) => Problem::LinkEscapes { root: root(), link, target },
+            None => Problem::Escapes { root: root() },
+        }),
         Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
-            Err(Problem::Missing { root: root() })
+            Err(match find_link(&relative, real, |target| !target.exists()) {
+                Some((link, target)) => Problem::LinkDangles { link, target },
+                None => Problem::Missing { root: root() },
+            })
         }
         Err(error) => Err(Problem::Unreadable { reason: error.to_string() }),
     }
+}
+
+/// The first link on the way to `relative` below `root` whose target is `wanted`, and what it says.
+fn find_link(relative: &RelativePath, root: &Path, wanted: impl Fn(&Path) -> bool) -> Option<(String, String)> {
+    let mut path = PathBuf::new();
+    for part in relative.as_str().split('/') {
+        path.push(part);
+        let full = root.join(&path);
+        let Ok(said) = fs::read_link(&full) else { continue };
+        let target = full.parent().unwrap_or(root).join(&said);
+        if wanted(&fs::canonicalize(&target).unwrap_or(target)) {
+            return Some((path.display().to_string(), said.display().to_string()));
+        }
+    }
+    None
 }

@@ -1,8 +1,7 @@
 //! Files that were delivered in parts: are they what their list says when they are joined?
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use serde_json::Value;
@@ -11,7 +10,8 @@ use super::problem::{Finding, Problem};
 use crate::artifact::decoding::decode_from;
 use crate::interrupt::Interrupt;
 use crate::manifest::Manifest;
-use crate::manifest::parts::{LARGEST, LIST_ROLE, PART_ROLE, Part, Parts, name_of};
+use crate::manifest::joined::{join, read_list};
+use crate::manifest::parts::{LIST_ROLE, PART_ROLE, Part, Parts};
 
 /// What is wrong with the lists of parts in `manifest`, whose artifacts lie below `root` and are what
 /// their own entries say.
@@ -42,16 +42,7 @@ fn check_list(
     root: &Path,
     interrupt: &Interrupt,
 ) -> Result<Parts, String> {
-    let words = |error: io::Error| error.to_string();
-    let mut bytes = Vec::new();
-    File::open(root.join(name)).map_err(words)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(words)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("it is larger than {LARGEST} bytes"));
-    }
-    let parts = Parts::read(&bytes)?;
-    if name != name_of(parts.path.as_str()) {
-        return Err(format!("it is the list of {}", parts.path));
-    }
+    let parts = read_list(root, name)?;
     for Part { path, id } in &parts.parts {
         let Some(entry) = entries.get(path.as_str()) else {
             return Err(format!("its part {path} is not in the manifest"));
@@ -61,16 +52,9 @@ fn check_list(
             return Err(format!("the manifest says something else of its part {path}"));
         }
     }
-    let mut joined: Box<dyn Read> = Box::new(io::empty());
-    for part in &parts.parts {
-        let path = root.join(part.path.as_str());
-        // Asked before it is opened: opening a pipe would wait for ever.
-        if !fs::metadata(&path).map_err(words)?.is_file() {
-            return Err(format!("its part {} is not a regular file", part.path));
-        }
-        joined = Box::new(joined.chain(File::open(path).map_err(words)?));
-    }
-    let found = decode_from(joined, parts.encoding, parts.unpacked.size, io::sink(), interrupt).map_err(words)?;
+    let joined = join(root, &parts.parts)?;
+    let found = decode_from(joined, parts.encoding, parts.unpacked.size, io::sink(), interrupt);
+    let found = found.map_err(|error| error.to_string())?;
     if found.packed != parts.packed {
         return Err(format!("joined: expected sha256 {}, found {}", parts.packed.sha256, found.packed.sha256));
     }

@@ -106,6 +106,24 @@ pub enum Problem {
         /// The directory.
         root: String,
     },
+    /// It is there by a symbolic link, and what that points to is outside of the directory.
+    #[error("the symbolic link {} leads out of {root}, to {}", escape_name(link), escape_name(target))]
+    LinkEscapes {
+        /// The directory.
+        root: String,
+        /// The link's path from there: the artifact's own, or one above it.
+        link: String,
+        /// What the link says.
+        target: String,
+    },
+    /// It is there by a symbolic link, and what that points to does not exist.
+    #[error("the symbolic link {} leads to nothing: {} does not exist", escape_name(link), escape_name(target))]
+    LinkDangles {
+        /// The link's path from the directory: the artifact's own, or one above it.
+        link: String,
+        /// What the link says.
+        target: String,
+    },
     /// There is no such file.
     #[error("there is no such file in {root}")]
     Missing {

@@ -334,3 +334,23 @@ fn a_build_can_end_with_a_smoke_test() {
     env.build(&["--dry-run", "--smoke"]).code(1);
     env.build(&["--resume", "--browser", &browser]).code(1);
 }
+
+#[test]
+fn what_was_delivered_in_parts_is_tried_too() {
+    let env = mini();
+    env.edit(
+        "site/pins.toml",
+        "[packaging]\n",
+        "[packaging]\nencoding = \"identity\"\nsplit = true\nsize_limit = 950\n",
+    );
+    let browser = env.text("bin/browser");
+    env.tool("browser", "echo no display >&2; exit 3");
+    let built = env.build(&["--smoke", "--browser", &browser, "--format", "json"]).code(11).json();
+    assert!(env.path("site/dist/decoder-webgpu.wasm.parts.json").is_file());
+    assert_eq!(built["smoke"]["libraries"][0]["library"], "decoder-webgpu");
+    let again = env.run(&["smoke", "dist/manifest.json", "--browser", &browser, "--format", "json"]).code(11).json();
+    assert_eq!(again["libraries"][0]["checks"][0]["name"], "browser");
+    std::fs::remove_file(env.path("site/dist/decoder-webgpu.wasm.part-001")).unwrap();
+    let broken = env.run(&["smoke", "dist/manifest.json", "--browser", &browser]).code(8);
+    assert!(broken.stderr.contains("decoder-webgpu.wasm is not what the manifest says"), "{}", broken.stderr);
+}

@@ -124,3 +124,86 @@ fn inspect_shows_and_judges_what_was_delivered() {
     let error = env.run(&["inspect", "cut.wasm", "--format", "json"]).code(8).json();
     assert!(error["error"]["causes"][0].as_str().unwrap().contains("at offset 0x"), "{error}");
 }
+
+#[test]
+fn a_judgement_that_was_asked_for_is_made_or_its_absence_is_no_success() {
+    let env = mini();
+    env.write("site/library.wasm", library().bytes());
+    env.write("site/config.json", r#"{"model": "x", "context_window_size": 768}"#);
+    env.write("site/open.json", r#"{"context_window_size": -1}"#);
+    env.write("site/other.json", r#"{"model": "x"}"#);
+    env.write("site/list.json", "[1]");
+    env.write("site/weights.bin", "0123456789");
+    // What is no configuration sets nothing, and nothing is what it would be compared with.
+    let config = |file: &str| env.run(&["inspect", "library.wasm", "--config", file]);
+    let shown = ["open.json", "other.json", "list.json", "weights.bin"].map(|file| config(file).code(1).stderr);
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: open.json is not a model configuration (mlc-chat-config.json): it sets none of model_type, quantization, context_window_size, sliding_window_size, attention_sink_size, prefill_chunk_size, tensor_parallel_shards, pipeline_parallel_stages
+    error: other.json is not a model configuration (mlc-chat-config.json): it sets none of model_type, quantization, context_window_size, sliding_window_size, attention_sink_size, prefill_chunk_size, tensor_parallel_shards, pipeline_parallel_stages
+    error: list.json is not a model configuration (mlc-chat-config.json): it sets none of model_type, quantization, context_window_size, sliding_window_size, attention_sink_size, prefill_chunk_size, tensor_parallel_shards, pipeline_parallel_stages
+    error: weights.bin is not a model configuration
+    "#);
+    config("config.json").code(8);
+
+    let unjudged = "error: nothing was judged: none of the files is a model library\nhint: name a library (.wasm, packed or \
+                    not) besides, or leave out what only a library can answer";
+    for asked in [&["--expect", "max_batch_size=1"][..], &["--config", "config.json"], &["--gate"]] {
+        let ran = env.run(&[&["inspect", "weights.bin", "other.json"], asked].concat()).code(11);
+        assert!(
+            ran.stdout.contains("weights.bin: of no kind") && !ran.stdout.contains("find nothing"),
+            "{}",
+            ran.stdout
+        );
+        assert_eq!(ran.stderr, unjudged);
+        let json = env.run(&[&["inspect", "weights.bin", "--format", "json"], asked].concat()).code(11).json();
+        assert_eq!(
+            (&json["error"]["class"], &json["files"][0]["path"]),
+            (&"inconclusive".into(), &"weights.bin".into())
+        );
+    }
+    env.run(&["inspect", "weights.bin", "library.wasm", "--expect", "max_batch_size=1"]).code(0);
+    // Names of the machine are looked for in all of any file, however large and of whatever kind.
+    let home = env.text("home");
+    env.write("site/leaking.bin", format!("{}{home}/x", "\u{1}".repeat(100_000)));
+    env.run(&["inspect", "leaking.bin", "--leak", &home]).code(8);
+    env.run(&["inspect", "weights.bin", "--leak", &home]).code(0);
+}
+
+#[test]
+fn one_file_that_cannot_be_looked_into_hides_no_other() {
+    let env = mini();
+    let whole = library().bytes();
+    env.write("site/one.wasm", &whole);
+    env.write("site/two.wasm", &whole);
+    env.write("site/cut.wasm", &whole[..100]);
+    env.write("site/empty.gz", "");
+    let ran = env.run(&["inspect", "one.wasm", "none\nerror: forged", "cut.wasm", "empty.gz", "two.wasm"]).code(1);
+    assert!(
+        ran.stdout.contains("one.wasm: model library") && ran.stdout.contains("two.wasm: model library"),
+        "{}",
+        ran.stdout
+    );
+    assert_snapshot!(ran.stderr, @r#"
+    error: cannot read none\nerror: forged
+      because: No such file or directory (os error 2)
+    hint: name a file that you may read
+    error: cut.wasm is not a model library
+      because: not a valid WebAssembly module: unexpected end-of-file, at offset 0x61 of 100 bytes
+    hint: it may have been cut short on its way: compare it with the manifest by `rebuild-model verify`
+    error: empty.gz cannot be unpacked
+      because: the gzip data ends too early
+    hint: it may have been cut short on its way: compare it with the manifest by `rebuild-model verify`
+    "#);
+    let shown = env.run(&["inspect", "cut.wasm", "one.wasm", "none", "--format", "json"]).code(8).json();
+    assert_eq!((shown["files"].as_array().unwrap().len(), &shown["error"]["class"]), (1, &"artifact".into()));
+    let failures: Vec<_> =
+        shown["failures"].as_array().unwrap().iter().map(|one| (&one["path"], &one["error"]["exitCode"])).collect();
+    assert_eq!(serde_json::json!(failures), serde_json::json!([["cut.wasm", 8], ["none", 1]]));
+    // What was judged counts, and says of what it speaks.
+    let judged = env.run(&["inspect", "one.wasm", "none", "--gate"]).code(1).stdout;
+    assert!(judged.ends_with("the gates find nothing in what could be read"), "{judged}");
+    env.run(&["inspect", "none", "one.wasm", "--expect", "max_batch_size=7"]).code(8);
+    // Alone it is an error as any other.
+    let alone = env.run(&["inspect", "empty.gz", "--format", "json"]).code(8).json();
+    assert_eq!(alone["error"]["class"], "artifact");
+}

@@ -135,3 +135,20 @@ fn a_dry_run_of_a_resume_says_which_steps_stand() {
     assert_eq!(shown["reasons"]["link"], "runs unless objects-vm gives the same again");
     assert_eq!(shown["reasons"].as_object().unwrap().len(), 4);
 }
+
+#[test]
+fn a_workspace_that_a_build_would_refuse_is_refused() {
+    let mut env = mini();
+    for (path, code) in [("relative", 1), ("/a b", 2), ("/a/../b", 2), ("/a$b", 2)] {
+        let built = env.build(&["-w", path]).code(code).stderr;
+        assert_eq!(env.run(&["plan", "-w", path]).code(code).stderr, built);
+        assert_eq!(env.build(&["--dry-run", "-w", path]).code(code).stderr, built);
+        env.run(&["plan", "-w", path, "--diff", "pins.toml"]).code(code);
+    }
+    env.set("REBUILD_WORKSPACE", "relative");
+    env.run(&["plan"]).code(1);
+    // A plan can be looked at while a build works there.
+    let there = env.text("site");
+    env.set("REBUILD_WORKSPACE", &there);
+    env.run(&["plan"]).code(0);
+}

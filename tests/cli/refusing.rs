@@ -118,6 +118,51 @@ fn a_digest_is_a_digest() {
 }
 
 #[test]
+fn a_pins_file_has_one_recipe() {
+    let second = "[recipe.mlc-webgpu]\nmodel = \"x\"\n\n[tool.uv]";
+    assert_snapshot!(refused("[tool.uv]", second), @r#"
+    error: pins.toml is not valid
+    at line 60, column 9
+       |
+    60 | [recipe.mlc-webgpu]
+       |         ^^^^^^^^^^
+    a pins file has one recipe, and [recipe.tvm-webgpu] came before this one: give it a file of its own
+    "#);
+    let env = TestEnv::new();
+    env.write("site/pins.toml", "schema = 1\n\n[recipe]\n");
+    assert_snapshot!(env.run(&["pins", "check"]).code(1).stderr, @r#"
+    error: pins.toml is not valid
+    at line 3, column 1
+      |
+    3 | [recipe]
+      | ^^^^^^^^
+    no recipe is named: a table [recipe.NAME] with its parameters is wanted
+    "#);
+    env.write("site/pins.toml", "schema = 1\nrecipe = \"tvm-webgpu\"\n");
+    env.run(&["pins", "check"]).code(1);
+}
+
+#[test]
+fn a_pins_file_can_be_named_or_is_told_how() {
+    let env = mini();
+    std::fs::rename(env.path("site/pins.toml"), env.path("site/other.toml")).unwrap();
+    env.run(&["pins", "check", "other.toml"]).code(0);
+    env.run(&["pins", "check", "--pins", "other.toml"]).code(0);
+    env.run(&["pins", "lock", "other.toml", "--dry-run", "--offline", "--vendor", "../vendor"]).code(0);
+    env.run(&["pins", "check", "other.toml", "--pins", "other.toml"]).code(1);
+    assert_snapshot!(env.run(&["pins", "check", "none.toml"]).code(1).stderr, @r#"
+    error: cannot read the pins file none.toml
+      because: No such file or directory (os error 2)
+    hint: name another file with --pins
+    "#);
+    for verb in ["plan", "build", "doctor"] {
+        let shown = env.run(&[verb, "other.toml"]).code(1).stderr;
+        assert!(shown.contains("tip: the pins file is named by a flag: --pins FILE"), "{shown}");
+        assert!(!env.run(&[verb, "other"]).code(1).stderr.contains("--pins"));
+    }
+}
+
+#[test]
 fn ids_are_unique() {
     assert_snapshot!(refused("[tool.cxx]", "[git.overlay]"), @r#"
     error: pins.toml is not valid
@@ -188,6 +233,166 @@ fn paths_stay_below_the_pins_file() {
         let error = refused(from, to);
         assert!(error.contains("is not a relative path that stays below its directory"), "{error}");
     }
+}
+
+#[test]
+fn an_address_that_nobody_fetches_or_that_holds_a_secret_is_refused() {
+    let url = |to: &str| refused("url = \"./repositories/decoder.git\"", &format!("url = \"{to}\""));
+    let shown = [url("javascript:alert(1)"), url("--upload-pack=touch"), url("https://me:secret@example.org/x.git")];
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 11, column 7
+       |
+    11 | url = "javascript:alert(1)"
+       |       ^^^^^^^^^^^^^^^^^^^^^
+    this is not the address of a git repository: nobody fetches from `javascript:`; a host is written ssh://javascript/PATH, a path with a colon ./javascript:…
+    error: pins.toml is not valid
+    TOML parse error at line 11, column 7
+       |
+    11 | url = "--upload-pack=touch"
+       |       ^^^^^^^^^^^^^^^^^^^^^
+    this is not the address of a git repository: it begins with `-`, and would be taken for an option
+    error: pins.toml is not valid
+    TOML parse error at line 11, column 7
+       |
+    11 | url = "https://me:secret@example.org/x.git"
+       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    this is not the address of a git repository: it has a user or a password in it, which the pins would publish and an attestation carry: leave it out, and let a mirror rule of your own have it (--mirror, or [mirrors] in config.toml)
+    "#);
+    let submodule = refused("source = \"overlay\"", "url = \"ext::sh -c true\"");
+    assert_snapshot!(submodule, @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 16, column 83
+       |
+    16 | "3rdparty/overlay" = { commit = "<id>", url = "ext::sh -c true" } # a newer one
+       |                                                                                   ^^^^^^^^^^^^^^^^^
+    this is not the address of a git repository: `ext::` names no place but a program
+    "#);
+    let file = "[file.more]\nurl = \"ftp://example.org/x\"\nsha256 = \"not-recorded\"\n\n[tool.uv]";
+    assert_snapshot!(refused("[tool.uv]", file), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 61, column 7
+       |
+    61 | url = "ftp://example.org/x"
+       |       ^^^^^^^^^^^^^^^^^^^^^
+    this is not the url of a file: it has to begin with one of https://, http://, file://
+    "#);
+    let archive = "[tool.uv]\narchive.linux-x86_64 = { url = \"https://example.org/uv?token=x\", sha256 = \"not-recorded\", program = \"uv\" }\n";
+    assert_snapshot!(refused("[tool.uv]\n", archive), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 61, column 32
+       |
+    61 | archive.linux-x86_64 = { url = "https://example.org/uv?token=x", sha256 = "not-recorded", program = "uv" }
+       |                                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    this is not the url of a file: its parameter `token` is a credential, which the pins would publish and an attestation carry: leave it out, and let a mirror rule of your own have it (--mirror, or [mirrors] in config.toml)
+    "#);
+}
+
+#[test]
+fn a_package_is_named_by_what_its_client_takes_for_a_name() {
+    let shown = [
+        ("name = \"@esbuild/linux-x64\"", "name = \"--registry=http://example.org\""),
+        ("name = \"@esbuild/linux-x64\"", "name = \"git+https://example.org/x\""),
+        ("version = \"1.0.0\"", "version = \"latest\""),
+    ];
+    assert_snapshot!(shown.map(|(from, to)| refused(from, to)).join("\n"), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 36, column 8
+       |
+    36 | name = "--registry=http://example.org"
+       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    `--registry=http://example.org` is not a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`
+    error: pins.toml is not valid
+    TOML parse error at line 36, column 8
+       |
+    36 | name = "git+https://example.org/x"
+       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    `git+https://example.org/x` is not a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`
+    error: pins.toml is not valid
+    TOML parse error at line 37, column 11
+       |
+    37 | version = "latest"
+       |           ^^^^^^^^
+    `latest` is not an exact version of a package: it begins with a digit, and has letters, digits, `.`, `-`, `_`, `+` and `!`
+    "#);
+}
+
+#[test]
+fn a_range_that_no_version_meets_is_refused() {
+    assert_snapshot!(refused("version = \">=9\"", "version = \">=7, <3\""), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 58, column 11
+       |
+    58 | version = ">=7, <3"
+       |           ^^^^^^^^^
+    no version meets `>=7, <3`: all bounds have to hold together
+    "#);
+}
+
+#[test]
+fn a_rule_is_accepted_once() {
+    assert_snapshot!(refused("[packaging]\n", "[gates]\naccept = [\"limits\", \"f16\", \"limits\"]\n\n[packaging]\n"), @r#"
+    error: pins.toml is not valid
+    TOML parse error at line 67, column 10
+       |
+    67 | accept = ["limits", "f16", "limits"]
+       |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    `limits` stands here twice
+    "#);
+}
+
+#[test]
+fn the_manifest_and_what_goes_beside_it_take_no_artifacts_place() {
+    let manifest = |to: &str| {
+        let env = mini();
+        env.edit("site/pins.toml", "dist/manifest.json", to);
+        // Every verb that reads pins, not only the check.
+        env.build(&[]).code(1);
+        env.run(&["plan"]).code(1);
+        assert!(!env.path("site/.rebuild").exists());
+        env.run(&["pins", "check"]).code(1).stderr
+    };
+    let artifacts: Vec<String> = {
+        let env = mini();
+        let plan = env.run(&["plan", "--format", "json"]).code(0).json();
+        let steps = plan["plan"]["steps"].as_array().unwrap().clone();
+        let package = steps.iter().find_map(|step| step["action"].get("package")).unwrap().clone();
+        let name = |artifact: &serde_json::Value| {
+            let suffix = if artifact["encoding"] == "gzip" { ".gz" } else { "" };
+            format!("dist/{}{suffix}", artifact["path"].as_str().unwrap())
+        };
+        package["artifacts"].as_array().unwrap().iter().map(name).collect()
+    };
+    assert!(artifacts.len() > 1);
+    let shown: Vec<_> = artifacts.iter().map(|artifact| manifest(artifact)).collect();
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: pins.toml is not valid
+    at line 68, column 12
+       |
+    68 | manifest = "dist/decoder-webgpu.wasm.gz"
+       |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    [packaging]: the manifest would be dist/decoder-webgpu.wasm.gz, where the artifact dist/decoder-webgpu.wasm.gz is delivered: give `manifest` another name
+    error: pins.toml is not valid
+    at line 68, column 12
+       |
+    68 | manifest = "dist/tvmjs.cjs.gz"
+       |            ^^^^^^^^^^^^^^^^^^^
+    [packaging]: the manifest would be dist/tvmjs.cjs.gz, where the artifact dist/tvmjs.cjs.gz is delivered: give `manifest` another name
+    error: pins.toml is not valid
+    at line 68, column 12
+       |
+    68 | manifest = "dist/weights"
+       |            ^^^^^^^^^^^^^^
+    [packaging]: the manifest would be dist/weights, where the artifact dist/weights is delivered: give `manifest` another name
+    "#);
+    // With --output the two meet elsewhere.
+    let env = mini();
+    env.edit("site/pins.toml", "dist/manifest.json", &artifacts[0].replace("dist/", "lists/"));
+    env.run(&["pins", "check"]).code(0);
+    assert_snapshot!(env.build(&["--output", "elsewhere"]).code(1).stderr, @r#"
+    error: the manifest would be elsewhere/decoder-webgpu.wasm.gz, where the artifact elsewhere/decoder-webgpu.wasm.gz is delivered: give `manifest` another name
+    "#);
+    assert!(!env.path("site/.rebuild").exists());
 }
 
 #[test]

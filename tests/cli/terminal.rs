@@ -164,12 +164,35 @@ fn completions_and_manual_pages_know_every_verb() {
         assert!(page.contains(".TH"), "{verb}");
     }
     assert!(env.path("man/rebuild-model.1").is_file() && env.path("man/rebuild-model-pins-lock.1").is_file());
-    let refused = env.run(&["man", "not-there"]).code(1);
+    let refused = env.run(&["man", "not-there"]).code(2);
     assert_snapshot!(refused.stderr, @r#"
-    error: cannot write manual pages to not-there
+    error: cannot write not-there
       because: No such file or directory (os error 2)
-    hint: name an existing directory that can be written
+    hint: make the directory first, or name a place in an existing one
     "#);
+}
+
+#[test]
+fn scripts_and_pages_are_one_document_where_one_is_asked_for() {
+    let env = TestEnv::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = env.run(&["completions", shell, "--format", "json"]).code(0).json();
+        let text = env.run(&["completions", shell]).code(0).raw;
+        assert_eq!((&script["shell"], script["script"].as_str().unwrap().trim_end()), (&shell.into(), text.trim_end()));
+    }
+    std::fs::create_dir(env.path("man")).unwrap();
+    let manual = env.run(&["man", &env.text("man"), "--format", "json"]).code(0).json();
+    let pages: Vec<_> = manual["pages"].as_array().unwrap().iter().map(|page| page.as_str().unwrap()).collect();
+    let mut found: Vec<_> = std::fs::read_dir(env.path("man"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    found.sort();
+    assert_eq!(pages, found);
+    assert!(pages.contains(&"rebuild-model.1") && pages.contains(&"rebuild-model-pins-check.1"));
+    let text = env.run(&["man", &env.text("man")]).code(0).stdout;
+    assert_eq!(text, format!("{} pages are in ROOT/man", pages.len()));
+    assert_eq!(env.run(&["man", "none", "--format", "json"]).code(2).json()["error"]["class"], "preflight");
 }
 
 #[test]

@@ -75,6 +75,7 @@ impl Lab {
             store: Store::open(Vec::new(), self.path("cache"))?,
             offline: true,
             git: None,
+            builder: None,
         };
         self.run_with(
             steps,

@@ -74,7 +74,7 @@ fn a_wheel_that_is_pinned_by_itself_joins_the_list() {
     let programs = programs(&desk, Some(&python), None);
     let only = |name: &[u8]| format!("one==1.0 --hash=sha256:{}", Digest::of(name));
     let mut spec = requirements(&desk, &only(b"one"));
-    let two = |sha256| WheelPin { version: "1.0".into(), sha256 };
+    let two = |sha256| WheelPin { version: "1.0".parse().unwrap(), sha256 };
     let pin = |spec: &mut FetchWheels, wheel| spec.wheels.insert("two".parse().unwrap(), wheel);
     pin(&mut spec, two(Recorded::Known(Digest::of(b"two"))));
     assert_eq!(get(&desk, &spec, &programs).unwrap().len(), 2);
@@ -90,7 +90,7 @@ fn a_wheel_that_is_pinned_by_itself_joins_the_list() {
     assert_eq!(Action::FetchWheels(spec.clone()).unrecorded_inputs(), ["two 1.0"]);
 
     pin(&mut spec, two(Recorded::Known(Digest::of(b"two"))));
-    spec.wheels.insert("one".parse().unwrap(), WheelPin { version: "2.0".into(), sha256: spec.sha256 });
+    spec.wheels.insert("one".parse().unwrap(), WheelPin { version: "2.0".parse().unwrap(), sha256: spec.sha256 });
     let error = get(&desk, &spec, &programs).unwrap_err();
     assert!(format!("{error:?}").contains("Twice"), "{error:?}");
 }

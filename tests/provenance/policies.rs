@@ -72,6 +72,59 @@ fn what_does_not_meet_a_policy_is_named() {
 }
 
 #[test]
+fn a_builder_says_who_they_are_and_a_policy_demands_it() {
+    let env = mini();
+    let demand = |id: &str| format!("builders = [{{ id = \"{id}\" }}]\n");
+    let (local, mine, other) =
+        ("urn:x-rebuild-model:builder:local", "https://ci.example.org/release", "urn:example:workstation");
+    let built_by = || {
+        let path = env.path(crate::building::ATTESTATION);
+        let attestation = rebuild_model::provenance::Attestation::read(&path).unwrap();
+        attestation.statement().predicate.run_details.builder.id.clone()
+    };
+    env.build(&[]).code(0);
+    assert_eq!(built_by(), local);
+    check(&env, &demand(local)).code(0);
+
+    // Nothing runs again, and still the attestation has to say something else.
+    env.write("config/rebuild-model/config.toml", format!("builder_id = \"{other}\"\n"));
+    env.build(&["--resume"]).code(0);
+    assert_eq!(built_by(), other);
+    check(&env, &demand(other)).code(0);
+
+    // The flag is nearer than the file.
+    env.build(&["--resume", "--builder-id", mine]).code(0);
+    assert_eq!(built_by(), mine);
+    check(&env, &demand(mine)).code(0);
+    assert_snapshot!(check(&env, &demand(other)).code(8).stderr, @r#"
+    error: dist/manifest.json does not hold: policy `builders`: https://ci.example.org/release 0.1.0: expected urn:example:workstation
+    hint: do not deliver these files, or let whoever answers for the policy decide
+    "#);
+
+    let refused = ["release", "https://user:secret@ci.example.org/"]
+        .map(|id| env.build(&["--resume", "--builder-id", id]).code(1).stderr);
+    env.write("config/rebuild-model/config.toml", "builder_id = \"https:\"\n");
+    let refused = [refused.join("\n"), env.build(&["--resume"]).code(1).stderr].join("\n");
+    assert_snapshot!(refused, @r#"
+    error: invalid value 'release' for '--builder-id <URI>': a builder's id is a URI, as in https://example.org/builders/release or urn:example:builder: this one has no scheme
+
+    For more information, try '--help'.
+    error: invalid value 'https://user:secret@ci.example.org/' for '--builder-id <URI>': a builder's id is a URI, as in https://example.org/builders/release or urn:example:builder: this one has a user or a password in it, which would stand in every attestation
+
+    For more information, try '--help'.
+    error: ROOT/config/rebuild-model/config.toml is not valid
+    TOML parse error at line 1, column 14
+      |
+    1 | builder_id = "https:"
+      |              ^^^^^^^^
+    a builder's id is a URI, as in https://example.org/builders/release or urn:example:builder: this one has no host
+
+    hint: it may hold builder_id = "URI", and mirrors as "URL" = "PATH_OR_URL" below [mirrors]
+    "#);
+    assert_eq!(built_by(), mine);
+}
+
+#[test]
 fn steps_that_were_not_isolated_and_inputs_that_nobody_recorded_are_named() {
     let env = mini();
     let digest = rebuild_model::digest::Digest::of(env.read("site/requirements.txt").as_bytes()).to_string();

@@ -224,21 +224,181 @@ fn what_is_no_such_key_is_refused() {
     assert_snapshot!(shown.join("\n"), @r#"
     error: the key passphrase.key is protected by a passphrase
     hint: `openssl pkey -in KEY -out PLAIN` writes one without; keep it where nobody else can read it
-    error: openssh.key is not a private key: found a block called `OPENSSH PRIVATE KEY`
-    hint: an ed25519 key in PKCS#8 PEM is wanted: `openssl genpkey -algorithm ed25519 -out KEY`
-    error: public.key is not a private key: found a block called `PUBLIC KEY`
-    hint: an ed25519 key in PKCS#8 PEM is wanted: `openssl genpkey -algorithm ed25519 -out KEY`
-    error: x25519.key is not a private key: found public key error: unknown/unsupported algorithm OID: 1.3.101.110
-    hint: an ed25519 key in PKCS#8 PEM is wanted: `openssl genpkey -algorithm ed25519 -out KEY`
-    error: nothing.key is not a private key: found no PEM block
-    hint: an ed25519 key in PKCS#8 PEM is wanted: `openssl genpkey -algorithm ed25519 -out KEY`
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and openssh.key is a private key in OpenSSH's own format
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and public.key is an ed25519 public key
+    hint: give the private key that belongs to it; what it signs, this one verifies
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and x25519.key is an X25519 private key
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and nothing.key is a file without a PEM block
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
     error: cannot read the key nowhere
       because: No such file or directory (os error 2)
     hint: name a readable key file
-    error: one.key is not a public key: found a block called `PRIVATE KEY`
-    hint: an ed25519 key in SPKI PEM is wanted: `openssl pkey -in KEY -pubout -out PUBLIC`
-    error: weak.pub is not a public key: found a key of small order, which proves nothing
-    hint: an ed25519 key in SPKI PEM is wanted: `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and one.key is an ed25519 private key
+    hint: give the public key: `openssl pkey -in KEY -pubout -out PUBLIC` writes it
+    error: an ed25519 public (SPKI) key in PEM is wanted, and weak.pub is a key of small order, which proves nothing
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
     "#);
     assert!(envelope(&env)["_type"].is_string(), "nothing was signed");
+}
+
+/// Keys of other kinds and forms, as OpenSSL 3 and `ssh-keygen` write them, cut where nobody reads on.
+#[test]
+fn a_key_of_another_kind_or_form_is_called_what_it_is() {
+    use base64::Engine as _;
+    let env = built();
+    let bytes = |text: &str| base64::engine::general_purpose::STANDARD.decode(text).unwrap();
+    let rsa_private = "MIIEvAIBADANBgkqhkiG9w0BAQEFAASCBKYwggSiAgEAAoIBAQC7";
+    let rsa_public = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu7vw";
+    let ec_public = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE7vwxm9Qx4Kx1";
+    let files: [(&str, Vec<u8>); 12] = [
+        ("rsa", pem("PRIVATE KEY", rsa_private).into()),
+        ("rsa-old", pem("RSA PRIVATE KEY", "MIIEowIBAAKCAQEAu7vw").into()),
+        ("rsa-public", pem("PUBLIC KEY", rsa_public).into()),
+        ("ec", pem("EC PRIVATE KEY", "MHcCAQEEIA==").into()),
+        ("ec-public", pem("PUBLIC KEY", ec_public).into()),
+        ("openssh-public", b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIF07 me@host\n".to_vec()),
+        ("certificate", pem("CERTIFICATE", "MIIBszCCAVmgAwIBAgIU").into()),
+        ("der", bytes(KEYS[0].1)),
+        ("der-public", bytes(KEYS[0].2)),
+        ("rsa-der", bytes(rsa_private)),
+        ("rsa-der-public", bytes(rsa_public)),
+        ("rsa-der-old", bytes("MIIEowIBAAKCAQEAu7vw")),
+    ];
+    let (mut private, mut public) = (Vec::new(), Vec::new());
+    for (name, content) in files {
+        env.write(&format!("site/{name}.key"), content);
+        private.push(sign(&env, name).code(1).stderr);
+        public.push(verify(&env, &["-k", &format!("{name}.key")]).code(1).stderr);
+    }
+    assert_snapshot!(private.join("\n"), @r#"
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and rsa.key is an RSA private key
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and rsa-old.key is an RSA private key
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and rsa-public.key is an RSA public key
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and ec.key is an elliptic-curve (ECDSA) private key
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and ec-public.key is an elliptic-curve (ECDSA) public key
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and openssh-public.key is a public key in OpenSSH's own format
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and certificate.key is a certificate
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and der.key is an ed25519 private key in DER
+    hint: `openssl pkey -inform DER -in KEY -out PEM` writes it in PEM
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and der-public.key is an ed25519 public key in DER
+    hint: give the private key that belongs to it; what it signs, this one verifies
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and rsa-der.key is an RSA private key in DER
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and rsa-der-public.key is an RSA public key in DER
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and rsa-der-old.key is an RSA private key in DER
+    hint: `openssl genpkey -algorithm ed25519 -out KEY` makes one, and `openssl pkey -in KEY -pubout -out PUBLIC` the public key for those who verify
+    "#);
+    assert_snapshot!(public.join("\n"), @r#"
+    error: an ed25519 public (SPKI) key in PEM is wanted, and rsa.key is an RSA private key
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and rsa-old.key is an RSA private key
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and rsa-public.key is an RSA public key
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and ec.key is an elliptic-curve (ECDSA) private key
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and ec-public.key is an elliptic-curve (ECDSA) public key
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and openssh-public.key is a public key in OpenSSH's own format
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and certificate.key is a certificate
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and der.key is an ed25519 private key in DER
+    hint: give the public key: `openssl pkey -inform DER -in KEY -pubout -out PUBLIC` writes it
+    error: an ed25519 public (SPKI) key in PEM is wanted, and der-public.key is an ed25519 public key in DER
+    hint: `openssl pkey -pubin -inform DER -in PUBLIC -out PEM` writes it in PEM
+    error: an ed25519 public (SPKI) key in PEM is wanted, and rsa-der.key is an RSA private key in DER
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and rsa-der-public.key is an RSA public key in DER
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    error: an ed25519 public (SPKI) key in PEM is wanted, and rsa-der-old.key is an RSA private key in DER
+    hint: get the public key of whoever signed: they write it with `openssl pkey -in KEY -pubout -out PUBLIC`
+    "#);
+    assert!(envelope(&env)["_type"].is_string(), "nothing was signed");
+}
+
+#[test]
+fn flags_about_an_attestation_are_not_ignored_where_there_is_none() {
+    let env = built();
+    let mut shown = vec![verify(&env, &["--manifest", "other.json"]).code(1).stderr];
+    verify(&env, &["--allow-unattested"]).code(0);
+    env.run(&["verify", "dist/manifest.intoto.json", "--manifest", "dist/manifest.json"]).code(0);
+    env.run(&["verify", "dist/manifest.intoto.json", "--manifest", "other.json"]).code(8);
+    std::fs::remove_file(env.path(ATTESTATION)).unwrap();
+    verify(&env, &[]).code(0);
+    shown.push(verify(&env, &["--allow-unattested"]).code(8).stderr);
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: dist/manifest.json is a manifest, and so is other.json, given with --manifest
+    hint: --manifest names the manifest of an attestation: verify the attestation, or one of the two alone
+    error: dist/manifest.json does not hold: there is no attestation: dist/manifest.intoto.json does not exist
+    hint: get the attestation that the build wrote beside its manifest, or name it: `verify ATTESTATION --manifest MANIFEST`
+    "#);
+}
+
+#[test]
+fn what_an_attestation_says_forges_no_line_of_the_report() {
+    let env = built();
+    let (forged, hidden) = ("urn:x\nsigned by the right key", "by\u{1b}[2K\nsigned by the right key");
+    spoil(&env, |statement| statement["predicate"]["runDetails"]["builder"]["id"] = json!(forged));
+    sign(&env, "one").code(0);
+    spoil(&env, |envelope| envelope["signatures"][0]["keyid"] = json!(hidden));
+    let shown = verify(&env, &[]).code(0).stdout;
+    assert!(shown.contains(r"urn:x\nsigned by") && shown.contains(r"by\u{1b}[2K\nsigned by"), "{shown}");
+    assert!(!shown.contains("\nsigned by the right key") && !shown.contains('\u{1b}'), "{shown}");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_named_and_of_one_class() {
+    let env = built();
+    env.write("site/file", "");
+    let sign = |output: &str| {
+        env.run(&["sign", "dist/manifest.intoto.json", "--key", "one.key", "--output", output]).code(2).stderr
+    };
+    let mut shown = ["none/signed.json", "file/signed.json", "dist"].map(sign).to_vec();
+    shown.push(env.run(&["man", "none"]).code(2).stderr);
+    shown.push(env.run(&["man", "file"]).code(2).stderr);
+    shown.push(env.run(&["replay", "dist/manifest.intoto.json", "--html", "none/page.html"]).code(2).stderr);
+    let smoke = ["smoke", "dist/manifest.json", "--save-logits", "none/logits.bin"];
+    shown.push(env.run(&smoke).code(2).stderr);
+    shown.push(env.build(&["-w", &env.text("new"), "--output", "file/below"]).code(2).stderr);
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: cannot write none/signed.json
+      because: No such file or directory (os error 2)
+    hint: make the directory first, or name a place in an existing one
+    error: cannot write file/signed.json
+      because: Not a directory (os error 20)
+    hint: what stands there, or above it, is not a directory: name another place
+    error: cannot write dist
+      because: is a directory
+    hint: a directory stands there: name a file
+    error: cannot write none
+      because: No such file or directory (os error 2)
+    hint: make the directory first, or name a place in an existing one
+    error: cannot write file
+      because: Not a directory (os error 20)
+    hint: what stands there, or above it, is not a directory: name another place
+    error: cannot write none/page.html
+      because: No such file or directory (os error 2)
+    hint: make the directory first, or name a place in an existing one
+    error: cannot write none/logits.bin
+      because: No such file or directory (os error 2)
+    hint: make the directory first, or name a place in an existing one
+    error: cannot write file/below
+      because: not a directory
+    hint: what stands there, or above it, is not a directory: name another place
+    "#);
+    assert!(!env.path("new").exists());
+    // A device is not replaced.
+    env.run(&["sign", "dist/manifest.intoto.json", "--key", "one.key", "--output", "/dev/null"]).code(8);
+    assert!(!std::path::Path::new("/dev/null").is_file());
 }

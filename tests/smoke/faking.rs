@@ -96,9 +96,12 @@ fn without_a_browser_nothing_is_concluded() {
     let ran = lab.smoke_alone(&[]).code(11);
     let (outcome, text) = ran.check("browser");
     assert_eq!(outcome, "inconclusive");
-    assert!(text.starts_with("none of chromium, chromium-browser, google-chrome"), "{text}");
+    assert!(
+        text.starts_with("none of chromium, chromium-browser, google-chrome") && text.contains("--browser"),
+        "{text}"
+    );
     let ran = lab.smoke_alone(&["--browser", "/nowhere/browser"]).code(11);
-    assert_eq!(ran.check("browser").1, "there is no program /nowhere/browser");
+    assert_eq!(ran.check("browser").1, "there is no program /nowhere/browser: name another with --browser");
 }
 
 #[test]
@@ -203,7 +206,10 @@ fn a_reference_that_is_not_met_fails() {
     lab.write("reference.json", "{}");
     let ran = lab.smoke(&["--reference", "reference.json"]).code(1);
     let error: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert!(error["error"]["message"].as_str().unwrap().starts_with("reference.json cannot be used"), "{error}");
+    assert!(
+        error["error"]["message"].as_str().unwrap().starts_with("the reference reference.json cannot be used"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -307,4 +313,59 @@ fn an_interrupt_leaves_no_process() {
             wait_for(|| is_gone(id).then_some(()));
         }
     }
+}
+
+#[test]
+fn files_that_cannot_be_used_are_found_before_a_browser_is_started() {
+    let lab = Lab::new();
+    // Whoever starts this one will see it.
+    lab.script(&format!("echo started >> {}; exit 3", lab.path("started").display()));
+    std::fs::create_dir_all(lab.path("weights")).unwrap();
+    std::fs::create_dir_all(lab.path("cut")).unwrap();
+    lab.write("weights/tensor-cache.json", r#"{"records": []}"#);
+    lab.write("cut/tensor-cache.json", r#"{"records": [{}"#);
+    lab.write("empty", "");
+    lab.write("odd", "12345");
+    lab.write("reference.json", r#"{"calls": []}"#);
+    lab.write("packed.gz", b"\x1f\x8b\x08");
+    lab.write("engine.js", "export");
+    let refused = |more: &[&str], what: &str| {
+        let ran = lab.smoke(&[more, &["--format", "text"]].concat()).code(1);
+        assert!(ran.stderr.contains(what) && ran.stderr.contains("hint: "), "{more:?}: {}", ran.stderr);
+        assert!(!lab.path("started").exists(), "{more:?}");
+    };
+    refused(
+        &["--weights", "nowhere"],
+        "the directory of weights nowhere cannot be used: tensor-cache.json: No such file",
+    );
+    refused(&["--weights", "library.wasm"], "the directory of weights library.wasm cannot be used");
+    refused(&["--weights", "cut"], "tensor-cache.json: ");
+    refused(&["--reference", "nowhere"], "the reference nowhere cannot be used: No such file");
+    refused(&["--reference", "weights"], "the reference weights cannot be used: it is not a regular file");
+    refused(&["--reference", "reference.json"], "the first call must be a prefill");
+    refused(&["--reference", "odd"], "5 bytes are neither JSON nor 32-bit floats");
+    refused(&["--engine", "nowhere"], "the engine nowhere cannot be used");
+    refused(&["--engine", "empty"], "the engine empty cannot be used: it is empty");
+    // What stands beside weights counts as well.
+    lab.write("weights/reference.json", "{");
+    refused(&["--weights", "weights"], "reference.json cannot be used");
+    std::fs::remove_file(lab.path("weights/reference.json")).unwrap();
+    lab.write("weights/mlc-chat-config.json", "{}");
+    lab.write("weights/tokenizer.json", "[");
+    refused(&["--weights", "weights", "--engine", "engine.js"], "tokenizer.json cannot be used");
+    // Files that nobody asks for need not be good.
+    lab.smoke(&["--weights", "weights"]).code(11);
+    std::fs::remove_file(lab.path("started")).unwrap();
+    lab.smoke(&["--engine", "empty", "--no-engine"]).code(11);
+    std::fs::remove_file(lab.path("started")).unwrap();
+
+    let files = |library: &str, module: &str, what: &str| {
+        std::fs::copy(lab.path(library), lab.path("library.wasm")).unwrap();
+        std::fs::copy(lab.path(module), lab.path("tvmjs.cjs")).unwrap();
+        refused(&[], what);
+    };
+    files("packed.gz", "engine.js", "the library library.wasm cannot be used: it is packed: unpack it");
+    files("engine.js", "empty", "the browser module tvmjs.cjs cannot be used: it is empty");
+    std::fs::remove_file(lab.path("library.wasm")).unwrap();
+    refused(&[], "the library library.wasm cannot be used: No such file");
 }

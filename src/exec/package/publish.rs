@@ -105,7 +105,7 @@ pub enum PublishError {
 impl Fault for PublishError {
     fn class(&self) -> Class {
         match self {
-            Self::Io { .. } | Self::Document { .. } => Class::Step,
+            Self::Io { .. } | Self::Document { .. } => Class::Preflight,
             Self::Manifest(error) => error.class(),
             Self::Interrupted(interrupted) => interrupted.class(),
             _ => Class::Artifact,

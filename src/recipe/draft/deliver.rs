@@ -80,7 +80,7 @@ impl Draft<'_> {
             size_limit: packaging.size_limit,
             split: packaging.split,
             destination: packaging.destination.clone(),
-            manifest: packaging.manifest.clone(),
+            manifest: packaging.manifest.get_ref().clone(),
         };
         self.push(Step {
             id: self.id("package")?,

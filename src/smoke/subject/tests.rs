@@ -122,3 +122,85 @@ fn what_does_not_fit_is_refused() {
     let error = read_manifest(&path, None, &[], &interrupt).unwrap_err();
     assert_eq!(error.class(), Class::Interrupted);
 }
+
+/// Cuts the file at `path` of the manifest `file` below `root` in two, as a build with `split` delivers it.
+fn split(root: &Path, file: &Path, path: &str) {
+    use crate::artifact::encoding::{Encoded, FileId};
+    use crate::digest::Digest;
+    use crate::manifest::parts::{self, LIST_ROLE, PART_ROLE, Part, Parts};
+    let id = |bytes: &[u8]| FileId { sha256: Digest::of(bytes), size: bytes.len() as u64 };
+    let mut entries = Manifest::read(file).unwrap().entries(file).unwrap();
+    let whole = entries.remove(path).unwrap();
+    let bytes = std::fs::read(root.join(path)).unwrap();
+    std::fs::remove_file(root.join(path)).unwrap();
+    let mut add = |name: &str, role: &str, bytes: &[u8]| {
+        std::fs::write(root.join(name), bytes).unwrap();
+        let name: RelativePath = name.parse().unwrap();
+        let encoded =
+            Encoded { encoding: Encoding::Identity, encoder: "none".into(), packed: id(bytes), unpacked: id(bytes) };
+        entries.insert(name.clone(), Entry::new(&name, role, &encoded));
+        Part { path: name, id: id(bytes) }
+    };
+    let (one, two) = bytes.split_at(bytes.len() / 2);
+    let pieces = [(0, one), (1, two)].map(|(index, piece)| add(&format!("{path}.part-00{index}"), PART_ROLE, piece));
+    let list = Parts {
+        schema: parts::SCHEMA,
+        path: path.parse().unwrap(),
+        role: whole.role,
+        encoding: whole.encoding,
+        encoder: whole.encoder,
+        packed: whole.packed,
+        unpacked: whole.unpacked,
+        parts: pieces.to_vec(),
+    };
+    add(&parts::name_of(path), LIST_ROLE, &serde_json::to_vec(&list).unwrap());
+    std::fs::write(file, Manifest::fresh(&entries)).unwrap();
+}
+
+#[test]
+fn files_in_parts_are_joined() {
+    let (root, path) = manifest(&PAIR);
+    for (file, _, _) in PAIR {
+        split(root.path(), &path, file);
+    }
+    let found = read(&path, &["a"]).unwrap();
+    let [Subject::Library(subject)] = &found.subjects[..] else { panic!("{found:?}") };
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap();
+    assert_eq!((text(&subject.library).as_str(), text(&subject.browser_module).as_str()), ("library", "module"));
+    assert_eq!(text(&subject.weights.as_ref().unwrap().join("params_shard_0.bin")), "bytes");
+
+    let (root, path) = manifest(&[("m/generate.mjs.gz", GENERATOR, "export"), ("m/model.onnx", "model", "12345")]);
+    split(root.path(), &path, "m/model.onnx");
+    split(root.path(), &path, "m/generate.mjs.gz");
+    let found = read(&path, &[]).unwrap();
+    let [Subject::Generator(generator)] = &found.subjects[..] else { panic!("{found:?}") };
+    assert_eq!(
+        (generator.module.as_str(), text(&generator.files["m/model.onnx"]).as_str()),
+        ("m/generate.mjs", "12345")
+    );
+}
+
+#[test]
+fn parts_that_cannot_be_joined_are_named() {
+    let broken = |spoil: &dyn Fn(&Path)| {
+        let (root, path) = manifest(&PAIR);
+        split(root.path(), &path, "a.wasm.gz");
+        spoil(root.path());
+        let error = read(&path, &[]).unwrap_err();
+        assert_eq!(error.class(), Class::Artifact, "{error}");
+        error.to_string()
+    };
+    let list = "a.wasm.gz.parts.json";
+    let missing = broken(&|root| std::fs::remove_file(root.join("a.wasm.gz.part-001")).unwrap());
+    assert!(missing.contains("a.wasm.gz") && missing.contains("No such file"), "{missing}");
+    let other = broken(&|root| std::fs::write(root.join("a.wasm.gz.part-001"), "other").unwrap());
+    assert!(other.contains("is not what the manifest says"), "{other}");
+    let edit = |root: &Path, from: &str, to: &str| {
+        let text = std::fs::read_to_string(root.join(list)).unwrap();
+        std::fs::write(root.join(list), text.replace(from, to)).unwrap();
+    };
+    let others = broken(&|root| edit(root, "part-001", "part-002"));
+    assert!(others.contains(list) && others.contains("something else of its part a.wasm.gz.part-002"), "{others}");
+    assert!(broken(&|root| edit(root, "\"schema\":1", "\"schema\":2")).contains("schema 2"));
+    assert!(broken(&|root| edit(root, "{", "[")).contains(list));
+}
