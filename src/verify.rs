@@ -84,7 +84,7 @@ pub struct Report {
     pub artifacts: Vec<String>,
     /// What the attestation says, where there is one.
     pub attestation: Option<Attested>,
-    /// Everything that is wrong: of the files in the manifest's order, then of the attestation.
+    /// Everything that is wrong: signatures, then files in the manifest's order, then the attestation.
     pub findings: Vec<Finding>,
 }
 
@@ -294,6 +294,8 @@ fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Repo
         let path = provenance::beside(path).display().to_string();
         findings.push(Finding::new(None, Problem::Attested(Dispute::NoAttestation { path })));
     }
+    // Without the signature nothing else that an attestation says means much.
+    findings.sort_by_key(|finding| !finding.is_of_signature());
     Ok(Report { schema: SCHEMA, manifest: manifest_path, root, artifacts, attestation: attested, findings })
 }
 

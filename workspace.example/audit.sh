@@ -110,10 +110,11 @@ attestation=$bundle/attestation.json
 key=(--key "$scratch/release.pub")
 verify=("$program" verify "$attestation" --manifest "$bundle/manifest.json" --root "$dist" "${key[@]}")
 replay() { # BUNDLE [FLAG…]
-  local bundle=$1
-  shift
-  "${alone[@]}" "$program" replay "$bundle/attestation.json" --offline --vendor "$bundle/vendor" --progress none "$@"
+  "${alone[@]}" "$program" replay "$1" --offline --progress none "${@:2}"
 }
+
+expect 0 "the bundle is whole, and signed by the builder$without" "files" "are what it lists" "signed by" -- \
+  "${alone[@]}" "$program" verify "$bundle" "${key[@]}"
 
 expect 0 "the bundle's attestation and the artifacts are verified with the builder's key$without" \
   "9 artifacts are what" "signed by" -- "${alone[@]}" "${verify[@]}"
@@ -136,6 +137,7 @@ copy() {
 copy
 patch=patches/tvm-runtime-pack.patch
 flip "$changed/sources/$patch" 100
+expect 8 "a changed patch is found in the bundle" "sources/$patch: expected" -- "$program" verify "$changed"
 expect 5 "a changed patch is found beside the pins" "$patch has sha256" -- \
   "$program" pins check --pins "$changed/sources/pins.toml"
 expect 5 "a changed patch ends a build" "$patch has sha256" -- "$program" build --offline --vendor "$changed/vendor" \
@@ -151,6 +153,7 @@ wheel=$(cd "$changed/vendor" && echo sha256/*/apache_tvm_ffi-*.whl)
 pinned=$(basename "$(dirname "$wheel")")
 flip "$changed/vendor/$wheel" 5000
 found=$(sha256sum "$changed/vendor/$wheel" | cut -d' ' -f1)
+expect 8 "a swapped wheel is found in the bundle" "vendor/$wheel: expected" -- "$program" verify "$changed"
 expect 4 "a swapped wheel is named, with what it is and what is pinned" "input vanished: step fetch-apache-tvm-ffi" \
   "differs from its pin: expected sha256 $pinned, found $found" "/vendor/$wheel" "hint: " -- replay "$changed" --step fetch-apache-tvm-ffi
 expect 4 "it is named by the step that installs it, too" "input vanished: step wheels" \
@@ -208,7 +211,8 @@ expect 8 "an edited subject is named, and what it contradicts" "artifact $subjec
 expect 11 "a replay tells that a subject was edited" "inconclusive" "subject $subject is stated to have sha256 000000" -- \
   "${alone[@]}" "$program" replay "$scratch/edited.json" --offline --vendor "$bundle/vendor" --progress none \
   --step package "${recorded[@]}"
-expect 8 "in a signed attestation the signature does not hold either" "artifact $subject" "is not by it" -- \
+expect 8 "in a signed attestation the signature does not hold either" "does not hold: the attestation's signatures" "artifact $subject" \
+  "is not by it" -- \
   verify_other "$scratch/edited-signed.json" "${key[@]}"
 "$program" sign "$scratch/bare.json" --key "$scratch/other.key" --output "$scratch/other.json" >/dev/null
 expect 8 "a signature by another key does not do" "must have signed, found 0" "by others" -- \

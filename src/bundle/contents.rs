@@ -178,28 +178,38 @@ fn readme(prepared: &Prepared, records: &Records, pins: &str, vendored: bool) ->
         text.push_str("The inputs are fetched from where the pins say; whatever serves the same bytes will do.\n\n");
         ""
     };
-    let _ = write!(
-        text,
-        "With `rebuild-model` and the tools that `rebuild-model doctor --pins sources/{pins}` lists:\n\n```sh\n\
-         rebuild-model build --pins sources/{pins}{inputs} --output dist   # build\n\
-         rebuild-model verify dist/{}                             # is what was delivered what its manifest says\n",
-        manifest_name(prepared)
-    );
+    let manifest = manifest_name(prepared);
+    let mut lines = vec![
+        ("verify bundle.json".to_owned(), "is everything here what it should be"),
+        (format!("build --pins sources/{pins}{inputs} --output dist"), "build"),
+        (format!("verify dist/{manifest}"), "is what was delivered what its manifest says"),
+    ];
     if records.manifest.is_some() {
-        let _ = writeln!(
-            text,
-            "rebuild-model diff manifest.json dist/{}         # is it what was published",
-            manifest_name(prepared)
-        );
+        lines.push((format!("diff manifest.json dist/{manifest}"), "is it what was published"));
     }
     if records.attestation.is_some() {
-        let _ = writeln!(text, "rebuild-model replay attestation.json{inputs}   # the same, step by step");
+        let offline = if vendored { " --offline" } else { "" };
+        lines.push((format!("replay bundle.json{offline}"), "the same, step by step"));
     }
-    text.push_str("```\n\n`rebuild-model verify bundle.json` checks that everything here is what it should be.\n");
-    if records.manifest.is_some() {
-        text.push_str(
-            "\n`rebuild-model verify manifest.json --root DIRECTORY` checks published artifacts that lie in DIRECTORY.\n",
-        );
+    let width = lines.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    let _ = writeln!(
+        text,
+        "With `rebuild-model` and the tools that `rebuild-model doctor --pins sources/{pins}` lists:\n\n```sh"
+    );
+    for (command, comment) in lines {
+        let _ = writeln!(text, "rebuild-model {command:<width$}  # {comment}");
+    }
+    text.push_str("```\n");
+    let published = match (&records.manifest, &records.attestation) {
+        (_, None) => "verify manifest.json --root DIRECTORY",
+        (Some(_), Some(_)) => "verify attestation.json --manifest manifest.json --root DIRECTORY",
+        (None, Some(_)) => "verify attestation.json --root DIRECTORY",
+    };
+    if records.manifest.is_some() || records.attestation.is_some() {
+        let signed =
+            if records.attestation.is_some() { "; with `--key FILE` for each key that must have signed" } else { "" };
+        let _ =
+            writeln!(text, "\n`rebuild-model {published}` checks published artifacts that lie in DIRECTORY{signed}.");
     }
     text
 }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::Context;
 use super::settings::SettingsArgs;
+use crate::bundle;
 use crate::error::Result;
 use crate::printable::escape_text;
 use crate::replace::{CannotWrite, check, replace};
@@ -17,7 +18,8 @@ use crate::ui::Progress;
 /// Flags of `replay`.
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// The attestation, signed or not
+    /// The attestation, signed or not; or an unpacked bundle, which has one, and perhaps the inputs
+    #[arg(value_name = "ATTESTATION|BUNDLE")]
     attestation: PathBuf,
     /// Replay this step alone, from recorded inputs
     #[arg(long, value_name = "STEP", conflicts_with = "from")]
@@ -83,11 +85,15 @@ impl Vary {
 }
 
 pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
-    let settings = args.settings.settings()?;
+    let (attestation, vendor) = match bundle::directory_of(&args.attestation) {
+        Some(bundle) => (bundle.join("attestation.json"), Some(bundle.join("vendor")).filter(|path| path.is_dir())),
+        None => (args.attestation.clone(), None),
+    };
+    let settings = args.settings.settings_with(vendor)?;
     if let Some(page) = &args.html {
         check(page)?;
     }
-    let source = open(&args.attestation, args.beside.as_deref())?;
+    let source = open(&attestation, args.beside.as_deref())?;
     let directory = match &args.workspace {
         Some(directory) => directory.clone(),
         None => temporary()?,

@@ -57,7 +57,13 @@ impl Fault for NoCache {
 impl SettingsArgs {
     /// The settings from these flags, the environment and the user's configuration file.
     pub(super) fn settings(&self) -> Result<Settings> {
-        self.inputs.settings(&self.vendor)
+        self.settings_with(None)
+    }
+
+    /// The same with one more vendor directory.
+    pub(super) fn settings_with(&self, vendor: Option<PathBuf>) -> Result<Settings> {
+        let vendors: Vec<PathBuf> = self.vendor.iter().cloned().chain(vendor).collect();
+        self.inputs.settings(&vendors)
     }
 }
 

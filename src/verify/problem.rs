@@ -26,6 +26,10 @@ impl Finding {
         matches!(&self.problem, Problem::Attested(Dispute::PlanDiffers { by: Some(_), .. }))
     }
 
+    pub(super) fn is_of_signature(&self) -> bool {
+        matches!(&self.problem, Problem::Attested(Dispute::Signature(_) | Dispute::NotSigned))
+    }
+
     pub(super) fn new(artifact: Option<&str>, problem: Problem) -> Self {
         let message = problem.to_string();
         Self { artifact: artifact.map(str::to_owned), problem, message }

@@ -249,3 +249,27 @@ fn a_bundle_whose_list_was_edited_too_contradicts_itself() {
         assert!(ran.stderr.contains(says), "{says}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn the_commands_in_a_bundles_readme_do_what_they_say() {
+    let env = bundled();
+    bundle(&env, &["--directory", &env.text("out/small")]);
+    let small = env.read("out/small/README.md");
+    assert!(!small.contains("offline") && !small.contains("vendor"), "{small}");
+    env.run(&["verify", &env.text("out/small")]).code(0);
+
+    take_away(&env, &["vendor", "cache", "site/repositories"]);
+    let root = env.path("elsewhere");
+    std::fs::rename(env.path("out/bundle"), &root).unwrap();
+    let readme = env.read("elsewhere/README.md");
+    let commands: Vec<_> = readme.lines().filter_map(|line| line.strip_prefix("rebuild-model ")).collect();
+    assert_eq!(commands.len(), 5, "{readme}");
+    for command in commands {
+        let mut words: Vec<&str> = command.split("  #").next().unwrap().split_whitespace().collect();
+        if ["build", "replay"].contains(&words[0]) {
+            // What is free at the moment must not matter.
+            words.extend(["--memory", "100000"]);
+        }
+        env.ran(env.command(&words).current_dir(&root).output().unwrap()).code(0);
+    }
+}

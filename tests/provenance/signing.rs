@@ -168,6 +168,13 @@ fn a_signature_is_over_these_bytes_and_this_type() {
     spoil(&env, |envelope| envelope["payload"] = json!(Content(edited.into_bytes())));
     let other = verify(&env, &["-k", "one.pub"]).code(8);
     assert!(other.stderr.contains("is not by it"), "{}", other.stderr);
+    // Whatever else was found, that comes first.
+    let artifact = std::fs::read(env.path("site/dist/decoder-webgpu.wasm.gz")).unwrap();
+    env.write("site/dist/decoder-webgpu.wasm.gz", "");
+    let other = verify(&env, &["-k", "one.pub"]).code(8).stderr;
+    let place = |text: &str| other.find(text).unwrap_or_else(|| panic!("{text} is not in {other}"));
+    assert!(place("is not by it") < place("artifact decoder-webgpu.wasm.gz"), "{other}");
+    env.write("site/dist/decoder-webgpu.wasm.gz", artifact);
     env.write(ATTESTATION, &signed);
     spoil(&env, |envelope| envelope["payloadType"] = json!("application/vnd.in-toto"));
     assert_snapshot!(verify(&env, &["-k", "one.pub"]).code(8).stderr, @r#"
