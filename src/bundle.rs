@@ -16,6 +16,7 @@
 
 mod check;
 mod contents;
+mod inputs;
 mod pack;
 mod vendor;
 

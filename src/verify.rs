@@ -17,6 +17,7 @@ mod kept;
 mod parts;
 mod policy;
 mod problem;
+mod traced;
 
 pub use dispute::Dispute;
 pub use policy::{Policy, PolicyError};
@@ -33,7 +34,7 @@ use crate::error::{Class, Fault};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::manifest::{Manifest, ManifestError};
 use crate::pins::Platform;
-use crate::provenance::{self, Attestation, AttestationError, PublicKey};
+use crate::provenance::{self, Attestation, AttestationError, PublicKey, ResourceDescriptor};
 
 /// The schema of reports.
 pub const SCHEMA: u32 = 1;
@@ -245,12 +246,14 @@ pub fn verify(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<R
 }
 
 /// An attestation that was held against its manifest and itself; the artifacts were not looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Held {
     /// The digest of its pins, where it says one.
     pub pins: Option<Digest>,
     /// What it says.
     pub attested: Attested,
+    /// What went in.
+    pub dependencies: Vec<ResourceDescriptor>,
     /// Everything that is wrong.
     pub findings: Vec<Finding>,
 }
@@ -263,7 +266,8 @@ pub fn hold(path: &Path, manifest: Option<&Path>, options: &Options) -> Result<H
     let stated = provenance::entries(&attestation.statement().subject);
     let (attested, findings) = attested::hold(&attestation, stated, manifest.as_ref(), options);
     let pins = &attestation.statement().predicate.build_definition.external_parameters.pins;
-    Ok(Held { pins: pins.sha256_of(), attested, findings })
+    let dependencies = attestation.dependencies().cloned().collect();
+    Ok(Held { pins: pins.sha256_of(), attested, dependencies, findings })
 }
 
 fn inspect(path: &Path, options: &Options, interrupt: &Interrupt) -> Result<Report, VerifyError> {

@@ -11,14 +11,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{BundleError, CONTENTS, at};
+use super::contents::{self, Packaging, Vendored};
+use super::{BundleError, CONTENTS, at, inputs};
 use crate::artifact::encoding::FileId;
-use crate::build::prepare;
+use crate::build::{Prepared, prepare};
 use crate::digest::{Digest, hash_file};
 use crate::error::{Error, Result};
 use crate::exec::local;
 use crate::interrupt::Interrupt;
 use crate::pins::Platform;
+use crate::provenance;
 use crate::verify::{self, Attested};
 
 /// The most bytes of a list; that of ten thousand files is much smaller.
@@ -27,14 +29,17 @@ const LARGEST: u64 = 32 << 20;
 /// `bundle.json`, as far as it is checked.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+pub(super) struct Listed {
     schema: u32,
+    recipe: String,
     platform: Platform,
     plan: Digest,
     pins: Digest,
     pins_file: String,
     program: String,
-    files: BTreeMap<String, FileId>,
+    packaging: Vec<Packaging>,
+    pub vendored: Vec<Vendored>,
+    pub files: BTreeMap<String, FileId>,
 }
 
 /// What was found.
@@ -49,6 +54,8 @@ pub struct Checked {
     pub files: usize,
     /// See `files`.
     pub bytes: u64,
+    /// How many inputs are in it.
+    pub inputs: usize,
     /// What the attestation in it says, where there is one.
     pub attestation: Option<Attested>,
     /// Everything that is wrong.
@@ -81,6 +88,12 @@ pub enum Flaw {
     /// The plan is another one, and another version of this program made the bundle.
     #[error("the pins give another plan here than they gave {program}: expected {expected}, found {found}")]
     OtherVersion { program: String, expected: Digest, found: Digest },
+    /// A file lies at the place of another digest.
+    #[error("{file}: its place is that of sha256 {expected}, and it has {found}")]
+    Misplaced { file: String, expected: Digest, found: Digest },
+    /// An input lacks, is damaged, or is none.
+    #[error("{file}: {reason}")]
+    Input { file: String, reason: String },
     /// Something is wrong with the attestation.
     #[error("{problem}")]
     Attested {
@@ -115,25 +128,30 @@ pub fn check(directory: &Path, options: &verify::Options, interrupt: &Interrupt)
     let listed = read(&directory.join(CONTENTS))?;
     let mut findings = compare_files(directory, &listed, interrupt)?;
     let whole = findings.is_empty();
-    // A damaged file is said once, not again with all that follows from it.
-    if whole {
-        findings.extend(follow(directory, &listed));
-    }
     let path = directory.join("attestation.json");
     let mut attestation = None;
-    if listed.files.contains_key("attestation.json") && whole {
-        let manifest = Some(directory.join("manifest.json")).filter(|path| path.is_file());
-        let held = verify::hold(&path, manifest.as_deref(), options)?;
-        if held.pins != Some(listed.pins) {
-            let found = held.pins.map_or_else(|| "nothing".to_owned(), |pins| pins.to_string());
-            findings.push(Flaw::Follows { what: "pins of the attestation", expected: listed.pins.to_string(), found });
+    // A damaged file is said once, not again with all that follows from it.
+    if whole {
+        let prepared = follow(directory, &listed, &mut findings);
+        let mut wanted = prepared.map(|prepared| provenance::pinned(&prepared.plan)).unwrap_or_default();
+        if listed.files.contains_key("attestation.json") {
+            let manifest = Some(directory.join("manifest.json")).filter(|path| path.is_file());
+            let held = verify::hold(&path, manifest.as_deref(), options)?;
+            if held.pins != Some(listed.pins) {
+                let found = held.pins.map_or_else(|| "nothing".to_owned(), |pins| pins.to_string());
+                let expected = listed.pins.to_string();
+                findings.push(Flaw::Follows { what: "pins of the attestation", expected, found });
+            }
+            findings.extend(held.findings.iter().map(|finding| Flaw::Attested {
+                problem: finding.to_string(),
+                other_version: finding.is_of_another_version(),
+            }));
+            wanted.extend(held.dependencies);
+            attestation = Some(held.attested);
         }
-        findings.extend(held.findings.iter().map(|finding| Flaw::Attested {
-            problem: finding.to_string(),
-            other_version: finding.is_of_another_version(),
-        }));
-        attestation = Some(held.attested);
-    } else if options.need_attestation() {
+        findings.extend(inputs::check(directory, &listed, wanted.iter(), interrupt)?);
+    }
+    if attestation.is_none() && options.need_attestation() {
         let problem = "there is no attestation that could be held against what is demanded".to_owned();
         findings.push(Flaw::Attested { problem, other_version: false });
     }
@@ -141,6 +159,7 @@ pub fn check(directory: &Path, options: &verify::Options, interrupt: &Interrupt)
         bundle: directory.to_owned(),
         plan: listed.plan,
         files: listed.files.len(),
+        inputs: listed.vendored.len(),
         bytes: listed.files.values().map(|file| file.size).sum(),
         attestation,
         findings,
@@ -196,20 +215,23 @@ fn compare_files(directory: &Path, listed: &Listed, interrupt: &Interrupt) -> Re
     Ok(findings)
 }
 
-/// The plan has to follow from the pins, and the files beside them have to be the pinned ones.
-fn follow(directory: &Path, listed: &Listed) -> Vec<Flaw> {
-    let sources = |error: &Error| vec![Flaw::Sources { file: listed.pins_file.clone(), reason: error.to_string() }];
+/// The plan has to follow from the pins, and the files beside them have to be the pinned ones. Gives the plan.
+fn follow(directory: &Path, listed: &Listed, findings: &mut Vec<Flaw>) -> Option<Prepared> {
+    let sources = |error: &Error| Flaw::Sources { file: listed.pins_file.clone(), reason: error.to_string() };
     // A name from elsewhere: it has to be one of the files that were just looked at.
     if !listed.files.contains_key(&listed.pins_file) {
-        return vec![Flaw::Missing { file: listed.pins_file.clone() }];
+        findings.push(Flaw::Missing { file: listed.pins_file.clone() });
+        return None;
     }
     let prepared = match prepare(&directory.join(&listed.pins_file), &listed.platform) {
         Ok(prepared) => prepared,
-        Err(error) => return sources(&error),
+        Err(error) => {
+            findings.push(sources(&error));
+            return None;
+        }
     };
-    let mut findings = Vec::new();
     if let Err(error) = local::check_all(&prepared.plan, &prepared.directory) {
-        findings.extend(sources(&error.into()));
+        findings.push(sources(&error.into()));
     }
     if prepared.digest != listed.pins {
         let (expected, found) = (listed.pins.to_string(), prepared.digest.to_string());
@@ -217,17 +239,33 @@ fn follow(directory: &Path, listed: &Listed) -> Vec<Flaw> {
     }
     let plan = prepared.plan.digest();
     let program = super::PROGRAM;
-    if plan == listed.plan {
-        let text = fs::read(directory.join("plan.json")).unwrap_or_default();
-        if listed.program == program && text != super::contents::text_of(&prepared.plan) {
-            let (expected, found) = (format!("the text of plan {plan}"), "another".to_owned());
-            findings.push(Flaw::Follows { what: "plan.json", expected, found });
+    if listed.program != program {
+        if plan != listed.plan {
+            let program = listed.program.clone();
+            findings.push(Flaw::OtherVersion { program, expected: listed.plan, found: plan });
         }
-    } else if listed.program == program {
+        return Some(prepared);
+    }
+    if plan != listed.plan {
         let (expected, found) = (plan.to_string(), listed.plan.to_string());
         findings.push(Flaw::Follows { what: "the plan that follows from the pins", expected, found });
-    } else {
-        findings.push(Flaw::OtherVersion { program: listed.program.clone(), expected: listed.plan, found: plan });
+        return Some(prepared);
     }
-    findings
+    // The same version writes the same.
+    let there = ["manifest.json", "attestation.json"].map(|name| listed.files.contains_key(name));
+    let documents = [
+        ("plan.json", contents::text_of(&prepared.plan)),
+        ("README.md", contents::readme(&prepared, there, !listed.vendored.is_empty()).into_bytes()),
+    ];
+    for (name, text) in documents {
+        if fs::read(directory.join(name)).unwrap_or_default() != text {
+            let (expected, found) = (format!("what {program} writes for plan {plan}"), "another text".to_owned());
+            findings.push(Flaw::Follows { what: name, expected, found });
+        }
+    }
+    if listed.recipe != prepared.plan.recipe.as_str() || listed.packaging != contents::packaging(&prepared) {
+        let (expected, found) = (format!("those of plan {plan}"), "others".to_owned());
+        findings.push(Flaw::Follows { what: "recipe and packaging in the list", expected, found });
+    }
+    Some(prepared)
 }

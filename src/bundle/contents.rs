@@ -44,12 +44,12 @@ pub enum Vendored {
 }
 
 /// How the artifacts are packaged.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Packaging {
+pub(super) struct Packaging {
     path: String,
     role: String,
-    encoding: &'static str,
+    encoding: String,
     encoder: String,
 }
 
@@ -91,7 +91,10 @@ pub(super) fn write(
             put(&root.join(name), bytes)?;
         }
     }
-    put(&root.join("README.md"), readme(prepared, records, &name, !vendored.is_empty()).as_bytes())?;
+    put(
+        &root.join("README.md"),
+        readme(prepared, [records.manifest.is_some(), records.attestation.is_some()], !vendored.is_empty()).as_bytes(),
+    )?;
     let files = list(root)?;
     let count = files.len();
     let bytes: u64 = files.values().map(|file| file.size).sum();
@@ -140,7 +143,7 @@ fn list(root: &Path) -> Result<BTreeMap<String, FileId>> {
     Ok(files)
 }
 
-fn packaging(prepared: &Prepared) -> Vec<Packaging> {
+pub(super) fn packaging(prepared: &Prepared) -> Vec<Packaging> {
     let packages = prepared.plan.steps.iter().filter_map(|step| match &step.action {
         Action::Package(package) => Some(package),
         _ => None,
@@ -149,7 +152,7 @@ fn packaging(prepared: &Prepared) -> Vec<Packaging> {
         let artifact = |artifact: &crate::step::ArtifactSpec| Packaging {
             path: format!("{}{}", artifact.path, artifact.encoding.suffix()),
             role: artifact.role.clone(),
-            encoding: artifact.encoding.name(),
+            encoding: artifact.encoding.name().to_owned(),
             encoder: encoder_name(artifact.encoding, package.level),
         };
         package.artifacts.iter().map(artifact).collect::<Vec<_>>()
@@ -157,8 +160,10 @@ fn packaging(prepared: &Prepared) -> Vec<Packaging> {
     packages.flat_map(of_package).collect()
 }
 
-fn readme(prepared: &Prepared, records: &Records, pins: &str, vendored: bool) -> String {
+/// The text for people; `[manifest, attestation]` says whether these are there.
+pub(super) fn readme(prepared: &Prepared, [manifest_there, attestation_there]: [bool; 2], vendored: bool) -> String {
     let plan = &prepared.plan;
+    let pins = prepared.path.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!(
         "# Sources of a model library\n\nRecipe `{}` for {}, plan {}.\n\n\
          `sources/` holds the pins, which name every input by digest, and the files beside them. `plan.json` is what \
@@ -184,10 +189,10 @@ fn readme(prepared: &Prepared, records: &Records, pins: &str, vendored: bool) ->
         (format!("build --pins sources/{pins}{inputs} --output dist"), "build"),
         (format!("verify dist/{manifest}"), "is what was delivered what its manifest says"),
     ];
-    if records.manifest.is_some() {
+    if manifest_there {
         lines.push((format!("diff manifest.json dist/{manifest}"), "is it what was published"));
     }
-    if records.attestation.is_some() {
+    if attestation_there {
         let offline = if vendored { " --offline" } else { "" };
         lines.push((format!("replay bundle.json{offline}"), "the same, step by step"));
     }
@@ -200,14 +205,13 @@ fn readme(prepared: &Prepared, records: &Records, pins: &str, vendored: bool) ->
         let _ = writeln!(text, "rebuild-model {command:<width$}  # {comment}");
     }
     text.push_str("```\n");
-    let published = match (&records.manifest, &records.attestation) {
-        (_, None) => "verify manifest.json --root DIRECTORY",
-        (Some(_), Some(_)) => "verify attestation.json --manifest manifest.json --root DIRECTORY",
-        (None, Some(_)) => "verify attestation.json --root DIRECTORY",
+    let published = match (manifest_there, attestation_there) {
+        (_, false) => "verify manifest.json --root DIRECTORY",
+        (true, true) => "verify attestation.json --manifest manifest.json --root DIRECTORY",
+        (false, true) => "verify attestation.json --root DIRECTORY",
     };
-    if records.manifest.is_some() || records.attestation.is_some() {
-        let signed =
-            if records.attestation.is_some() { "; with `--key FILE` for each key that must have signed" } else { "" };
+    if manifest_there || attestation_there {
+        let signed = if attestation_there { "; with `--key FILE` for each key that must have signed" } else { "" };
         let _ =
             writeln!(text, "\n`rebuild-model {published}` checks published artifacts that lie in DIRECTORY{signed}.");
     }

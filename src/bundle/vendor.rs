@@ -107,6 +107,14 @@ fn keep_repositories(finished: &Finished, into: &Path) -> Result<Vec<Vendored>> 
             });
         }
     }
+    let path = into.join(MIRRORS);
+    let text = mirrors_text(urls);
+    fs::write(&path, text).map_err(at(&path))?;
+    Ok(vendored)
+}
+
+/// [`MIRRORS`] for repositories of these urls.
+pub(super) fn mirrors_text(urls: BTreeSet<String>) -> String {
     let mut rules = toml::Table::new();
     for url in urls {
         let place = format!("git/{}", git::place_of(&url));
@@ -114,8 +122,5 @@ fn keep_repositories(finished: &Finished, into: &Path) -> Result<Vec<Vendored>> 
     }
     let mut document = toml::Table::new();
     document.insert("mirrors".to_owned(), toml::Value::Table(rules));
-    let path = into.join(MIRRORS);
-    let text = format!("# Which repository stands for which url, for `--vendor` and `[mirrors]`.\n{document}");
-    fs::write(&path, text).map_err(at(&path))?;
-    Ok(vendored)
+    format!("# Which repository stands for which url, for `--vendor` and `[mirrors]`.\n{document}")
 }

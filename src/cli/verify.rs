@@ -88,6 +88,10 @@ fn render_bundle(checked: &Checked) -> String {
     let bundle = checked.bundle.display();
     let size = human_bytes(checked.bytes);
     let mut text = format!("{} files, {size}, of the bundle in {bundle} are what it lists\n", checked.files);
+    let _ = match checked.inputs {
+        0 => writeln!(text, "inputs    none in it: they are fetched"),
+        count => writeln!(text, "inputs    {count} in it"),
+    };
     match &checked.attestation {
         Some(attested) => text.push_str(&ui::render_attested(attested)),
         None => {

@@ -23,7 +23,7 @@ mod write;
 
 pub use error::GitError;
 pub use host::HostGit;
-pub use keep::place_of;
+pub use keep::{check_kept, place_of};
 pub use report::{FetchedRepository, GitReport, How};
 
 use std::path::Path;

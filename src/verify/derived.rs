@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dispute::Dispute;
+use super::traced::trace;
 use crate::digest::{Digest, digest_of_tree};
 use crate::error::Error;
 use crate::key::KeyParts;
@@ -33,6 +34,7 @@ pub(super) fn derive(attestation: &Attestation, entries: &Entries) -> (Option<De
         checks.dependencies();
         checks.tools();
         checks.delivered(entries);
+        disputes.extend(trace(attestation, &derived.plan, entries));
     }
     (derived, disputes)
 }

@@ -1,5 +1,6 @@
 //! The whole program, from its command line to its exit code.
 
+mod auditing;
 mod building;
 mod bundling;
 mod comparing;

@@ -109,17 +109,20 @@ fn an_edited_subject_is_named() {
     error: dist/manifest.json does not hold: artifact decoder-webgpu.wasm.gz: `packed.sha256`: the attestation says <sha256>, the manifest <sha256>; and 1 more
       | artifact decoder-webgpu.wasm.gz: `packed.sha256`: the attestation says <sha256>, the manifest <sha256>
       | the attestation's step package: output package, from the subjects: expected <sha256>, found <sha256>
-    error: dist/manifest.json does not hold: artifact decoder-webgpu.wasm.gz: `unpacked.sha256`: the attestation says <sha256>, the manifest <sha256>; and 1 more
+    error: dist/manifest.json does not hold: artifact decoder-webgpu.wasm.gz: `unpacked.sha256`: the attestation says <sha256>, the manifest <sha256>; and 2 more
       | artifact decoder-webgpu.wasm.gz: `unpacked.sha256`: the attestation says <sha256>, the manifest <sha256>
       | the attestation's step package: output package, from the subjects: expected <sha256>, found <sha256>
-    error: dist/manifest.json does not hold: artifact weights/tensor-cache.json: `packed.sha256`: the attestation says <sha256>, the manifest <sha256>; and 2 more
+      | the attestation's step link: output decoder-webgpu.wasm, from the unpacked subjects: expected <sha256>, found <sha256>
+    error: dist/manifest.json does not hold: artifact weights/tensor-cache.json: `packed.sha256`: the attestation says <sha256>, the manifest <sha256>; and 3 more
       | artifact weights/tensor-cache.json: `packed.sha256`: the attestation says <sha256>, the manifest <sha256>
       | artifact weights/tensor-cache.json: `unpacked.sha256`: the attestation says <sha256>, the manifest <sha256>
       | the attestation's step package: output package, from the subjects: expected <sha256>, found <sha256>
+      | the attestation's step weights: output weights, from the unpacked subjects: expected <sha256>, found <sha256>
     error: dist/manifest.json does not hold: the attestation's subject decoder-webgpu.wasm: it contradicts its artifact, or another subject of the same name
-    error: dist/manifest.json does not hold: artifact weights/tensor-cache.json: the manifest lists it, and the attestation does not speak of it; and 1 more
+    error: dist/manifest.json does not hold: artifact weights/tensor-cache.json: the manifest lists it, and the attestation does not speak of it; and 2 more
       | artifact weights/tensor-cache.json: the manifest lists it, and the attestation does not speak of it
       | the attestation's step package: output package, from the subjects: expected <sha256>, found <sha256>
+      | the attestation's step weights: output weights, from the unpacked subjects: expected <sha256>, found <sha256>
     error: dist/manifest.json does not hold: artifact tvmjs.cjs.gz: `role`: the attestation says other, the manifest browser-module; and 1 more
       | artifact tvmjs.cjs.gz: `role`: the attestation says other, the manifest browser-module
       | the attestation's step package: output package, from the subjects: expected <sha256>, found <sha256>
@@ -158,7 +161,9 @@ fn an_artifact_that_was_exchanged_together_with_its_manifest_is_named() {
         subject["annotations"]["size"] = json!(8);
     });
     assert_snapshot!(verify(&env).code(8).stderr, @r#"
-    error: dist/manifest.json does not hold: the attestation's step package: output package, from the subjects: expected <sha256>, found <sha256>
+    error: dist/manifest.json does not hold: the attestation's step package: output package, from the subjects: expected <sha256>, found <sha256>; and 1 more
+      | the attestation's step package: output package, from the subjects: expected <sha256>, found <sha256>
+      | the attestation's step weights: output weights, from the unpacked subjects: expected <sha256>, found <sha256>
     hint: do not deliver these files; build and package again, or restore them from where they were built
     "#);
 }
@@ -245,7 +250,9 @@ fn pins_plan_and_what_went_in_agree() {
     # a wheel
     error: dist/manifest.json does not hold: the attestation's dependency apache_tvm-1.0-py3-none-any.whl: sha256: expected <sha256>, found <sha256>
     # a wheel of the requirements
-    error: dist/manifest.json does not hold: the attestation's dependency one-1.0-py3-none-any.whl: sha256: expected one that the requirements allow, found <sha256>
+    error: dist/manifest.json does not hold: the attestation's dependency one-1.0-py3-none-any.whl: sha256: expected one that the requirements allow, found <sha256>; and 1 more
+      | the attestation's dependency one-1.0-py3-none-any.whl: sha256: expected one that the requirements allow, found <sha256>
+      | the attestation's step wheels: output wheels, from the wheels that went in: expected <sha256>, found <sha256>
     # where a package is from
     error: dist/manifest.json does not hold: the attestation's dependency linux-x64-1.0.0.tgz: uri: expected pkg:npm/%40esbuild/linux-x64@1.0.0, found pkg:npm/esbuild@1.0.0
     # a tool
@@ -310,6 +317,39 @@ fn a_step_follows_from_the_plan_and_from_the_steps_before_it() {
       | the attestation's step gates: input weights/weights: expected nothing, found <sha256>
       | the attestation's step package: input weights/weights: expected nothing, found <sha256>
     "#);
+}
+
+#[test]
+fn what_was_fetched_and_what_was_delivered_cannot_be_recorded_otherwise() {
+    // The output, and every step that read it, are edited so that no record contradicts another.
+    let known = [
+        ("fetch-esbuild", "linux-x64-1.0.0.tgz", "from the pins"),
+        ("wheels", "requirements.txt", "from the requirements"),
+        ("wheels", "wheels", "from the wheels that went in"),
+        ("link", "decoder-webgpu.wasm", "from the unpacked subjects"),
+        ("browser", "tvmjs.cjs", "from the unpacked subjects"),
+        ("weights", "weights", "from the unpacked subjects"),
+    ];
+    let zeros = json!("0".repeat(64));
+    for (step, output, from) in known {
+        let text = found(|statement| {
+            let steps = statement["predicate"]["runDetails"]["byproducts"].as_array().unwrap();
+            let names: Vec<String> = steps.iter().map(|step| step["name"].as_str().unwrap().to_owned()).collect();
+            for name in names.iter().filter_map(|name| name.strip_prefix("step:")) {
+                edit_step(statement, name, |record| {
+                    let input = &mut record["parts"]["inputs"];
+                    if let Some(input) = input.as_object_mut().unwrap().get_mut(&format!("{step}/{output}")) {
+                        *input = zeros.clone();
+                    }
+                    if name == step {
+                        record["outputs"][output]["sha256"] = zeros.clone();
+                    }
+                });
+            }
+        });
+        let says = format!("the attestation's step {step}: output {output}, {from}: expected <sha256>, found <sha256>");
+        assert!(text.ends_with(&says) && !text.contains("more"), "{says}: {text}");
+    }
 }
 
 #[test]

@@ -9,11 +9,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use git2::{Oid, Repository};
+use git2::{Oid, Repository, RepositoryOpenFlags};
 
-use super::GitError;
+use super::listing::{Listing, Unlisted};
+use super::{GitError, library};
 use crate::digest::Digest;
+use crate::interrupt::Interrupt;
 use crate::pins::Commit;
+
+/// What a kept repository is configured with. As the large hosts do: any commit can be fetched by its id.
+const CONFIG: &str =
+    "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[uploadpack]\n\tallowAnySHA1InWant = true\n";
 
 /// Keeps commits below a directory.
 pub(super) struct Keeper<'a> {
@@ -59,6 +65,39 @@ impl<'a> Keeper<'a> {
     }
 }
 
+/// Whether the repository at `place`, which was kept by an earlier run, still holds all of `commit`; gives the
+/// commit's tree, or what is wrong. Every object is held against its id.
+pub fn check_kept(place: &Path, commit: &Commit, interrupt: &Interrupt) -> Result<Result<Commit, String>, GitError> {
+    library::isolate()?;
+    interrupt.check()?;
+    if fs::read(place.join("config")).is_ok_and(|config| config != CONFIG.as_bytes()) {
+        return Ok(Err("its configuration was edited".into()));
+    }
+    let open = || Repository::open_ext(place, RepositoryOpenFlags::NO_SEARCH, [] as [&str; 0]);
+    let repository = match open() {
+        Ok(repository) => repository,
+        Err(error) => return Ok(Err(error.message().to_owned())),
+    };
+    let read = || {
+        let listing = Listing::read(&repository, commit)?;
+        listing.read_files(&repository, interrupt)?;
+        Ok(listing.tree)
+    };
+    Ok(match read() {
+        Ok(tree) => Ok(tree),
+        Err(Unlisted::Interrupted(interrupted)) => return Err(interrupted.into()),
+        Err(Unlisted::NoCommit) => Err(format!("commit {commit} is not in it")),
+        Err(Unlisted::Object { object, source }) => Err(match source {
+            Some(source) => format!("object {object} of commit {commit} is damaged: {}", source.message()),
+            None => format!("object {object} of commit {commit} is missing"),
+        }),
+        Err(Unlisted::File { path, object, source }) => {
+            Err(format!("object {object}, {path} in commit {commit}, is damaged: {}", source.message()))
+        }
+        Err(Unlisted::Unsafe { path, reason }) => Err(format!("{path} in commit {commit}: {reason}")),
+    })
+}
+
 /// Makes what a bare repository consists of, and gives the directory of its packs.
 fn make_layout(place: &Path) -> std::io::Result<PathBuf> {
     let packs = place.join("objects/pack");
@@ -66,9 +105,7 @@ fn make_layout(place: &Path) -> std::io::Result<PathBuf> {
         fs::create_dir_all(directory)?;
     }
     fs::write(place.join("HEAD"), "ref: refs/heads/main\n")?;
-    // As the large hosts do: any commit can be fetched by its id.
-    let config = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[uploadpack]\n\tallowAnySHA1InWant = true\n";
-    fs::write(place.join("config"), config)?;
+    fs::write(place.join("config"), CONFIG)?;
     Ok(packs)
 }
 
