@@ -45,6 +45,8 @@ pub struct Request {
     pub recorded: Option<PathBuf>,
     /// Where the published artifacts lie, to be compared too.
     pub published: Option<PathBuf>,
+    /// Whether they were asked for: that they cannot be compared is then no identical replay.
+    pub published_wanted: bool,
     /// How often.
     pub times: u32,
     /// What is made different in a second run.

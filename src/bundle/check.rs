@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -170,7 +169,8 @@ pub fn check(directory: &Path, options: &verify::Options, interrupt: &Interrupt)
 fn read(path: &Path) -> Result<Listed, BundleError> {
     let size = fs::metadata(path).map_err(at(path))?.len();
     if size > LARGEST {
-        return Err(at(path)(io::Error::other(format!("it has {size} bytes, and no list is so long"))));
+        let reason = format!("it has {size} bytes, and no list is so long");
+        return Err(BundleError::NoList { path: path.to_owned(), reason });
     }
     let bytes = fs::read(path).map_err(at(path))?;
     let listed: Listed = serde_json::from_slice(&bytes)

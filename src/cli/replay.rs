@@ -103,6 +103,7 @@ pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
         directory,
         part,
         recorded: args.recorded.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+        published_wanted: args.artifacts.is_some(),
         published: args.artifacts.clone().or_else(|| published_beside(&source)),
         times: args.times,
         vary: args.vary.iter().flat_map(|vary| vary.variations()).collect(),

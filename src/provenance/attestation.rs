@@ -19,6 +19,7 @@ use super::error::AttestationError;
 use super::keys::PrivateKey;
 use super::statement::Statement;
 use super::step_record::{self, StepRecord};
+use super::unique::Unique;
 use super::{BUILD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE};
 use crate::digest::Digest;
 use crate::pins::RelativePath;
@@ -59,8 +60,12 @@ impl Attestation {
         if bytes.len() as u64 > LARGEST {
             return Err(AttestationError::TooLarge { path: path.to_owned() });
         }
+        read_json::<Unique>(path, bytes)?;
         let envelope = read_envelope(path, bytes)?;
         let payload = envelope.as_ref().map_or_else(|| bytes.to_vec(), |envelope| envelope.payload.0.clone());
+        if envelope.is_some() {
+            read_json::<Unique>(path, &payload)?;
+        }
         let statement = read_statement(path, &payload)?;
         let steps = read_steps(path, &statement)?;
         let attestation = Self { path: path.to_owned(), payload, envelope, statement, steps };

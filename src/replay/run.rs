@@ -172,8 +172,12 @@ fn describe(error: &Error) -> Failure {
         message: error.to_string(),
         causes: error.causes(),
         detail: error.detail(),
-        // A replay cannot be gone on with.
-        hint: error.hint().filter(|hint| !hint.contains("--resume")),
+        hint: match error.class() {
+            // Whose pins these are nobody here decides.
+            Class::PinMismatch => Some("serve the pinned file with --vendor or --mirror".into()),
+            // A replay cannot be gone on with.
+            _ => error.hint().filter(|hint| !hint.contains("--resume")),
+        },
         class: error.class(),
     }
 }

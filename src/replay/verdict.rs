@@ -114,6 +114,9 @@ pub(super) fn judge(
     compare_runs(report, source);
     if let Some(entries) = report.runs.first().and_then(|run| run.entries.clone()) {
         compare_artifacts(report, source, request, &entries, interrupt)?;
+    } else if request.published_wanted && report.outcome == Outcome::Identical {
+        let text = "the published artifacts were not compared, since the step that packages was not replayed";
+        conclude_nothing(report, text.to_owned());
     }
     if let Some(recorded) = recorded {
         compare_journal(report, source, recorded);
@@ -197,6 +200,14 @@ fn compare_runs(report: &mut Report, source: &Source) {
     }
 }
 
+/// What was asked for was not done, though nothing is wrong.
+fn conclude_nothing(report: &mut Report, reason: String) {
+    if report.outcome == Outcome::Identical {
+        report.outcome = Outcome::Inconclusive;
+        report.summary = reason;
+    }
+}
+
 /// Holds what was made against what the attestation states of the artifacts, and the published files.
 fn compare_artifacts(
     report: &mut Report,
@@ -239,7 +250,11 @@ fn compare_artifacts(
             }
             Likeness::Another => (Outcome::NotReproducible, "has another content"),
             Likeness::Absent => {
-                report.notes.push(format!("published artifact {path} is not below {}", root.display()));
+                let text = format!("published artifact {path} is not below {}", root.display());
+                report.notes.push(text.clone());
+                if request.published_wanted {
+                    conclude_nothing(report, text);
+                }
                 continue;
             }
         };

@@ -119,93 +119,68 @@ fn relist(root: &Path, edit: impl FnOnce(&mut serde_json::Value)) {
     std::fs::write(path, list.to_string()).unwrap();
 }
 
+/// A way to edit a bundle, and what is said of it.
+struct Edit {
+    name: &'static str,
+    files: fn(&Path),
+    list: fn(&mut serde_json::Value),
+    says: &'static str,
+}
+
+/// The path below `root` that ends so.
+fn find(root: &Path, end: &str) -> std::path::PathBuf {
+    let mut paths = walkdir::WalkDir::new(root).into_iter().map(|entry| entry.unwrap().into_path());
+    paths.find(|path| path.display().to_string().ends_with(end)).unwrap()
+}
+
+const WHEEL: &str = "one-1.0-py3-none-any.whl";
+
+fn edits() -> Vec<Edit> {
+    let files = |name, says, files| Edit { name, files, list: |_| {}, says };
+    let list = |name, says, list| Edit { name, files: |_| {}, list, says };
+    vec![
+        files("a wheel", "its place is that of sha256", |root| std::fs::write(find(root, WHEEL), "evil").unwrap()),
+        files("a wheel that is gone", "one-1.0-py3-none-any.whl is not there", |root| {
+            std::fs::remove_file(find(root, WHEEL)).unwrap();
+        }),
+        files("a pack", ".git: ", |root| std::fs::remove_file(find(root, ".pack")).unwrap()),
+        files("a configuration", "its configuration was edited", |root| {
+            std::fs::write(find(root, ".git/config"), "[core]\nbare = true\n").unwrap();
+        }),
+        files("mirrors", "vendor/mirrors.toml: it does not say", |root| {
+            std::fs::write(root.join("vendor/mirrors.toml"), "[mirrors]\n").unwrap();
+        }),
+        files("everything", "is not there", |root| std::fs::remove_dir_all(root.join("vendor")).unwrap()),
+        files("something more", "vendor/more: it is none of the listed inputs", |root| {
+            std::fs::write(root.join("vendor/more"), "").unwrap();
+        }),
+        files("instructions", "README.md: expected what", |root| {
+            std::fs::write(root.join("README.md"), "run this").unwrap();
+        }),
+        Edit {
+            name: "an input that is not listed",
+            files: |root| std::fs::remove_file(find(root, WHEEL)).unwrap(),
+            list: |list| list["vendored"].as_array_mut().unwrap().retain(|input| input["name"] != WHEEL),
+            says: "one-1.0-py3-none-any.whl: this wheel is not in it",
+        },
+        list("a commit that is not listed", "decoder: this git is not in it", |list| {
+            list["vendored"].as_array_mut().unwrap().retain(|input| input["kind"] != "commit");
+        }),
+        list("a place", "place of a repository: expected git/", |list| {
+            let inputs = list["vendored"].as_array_mut().unwrap().iter_mut();
+            inputs.filter(|input| input["kind"] == "commit").for_each(|input| input["repository"] = "../../x".into());
+        }),
+        list("encoders", "recipe and packaging in the list", |list| list["packaging"][0]["encoder"] = "none".into()),
+    ]
+}
+
 #[test]
 fn inputs_in_a_bundle_are_those_that_pins_and_attestation_name() {
     let env = bundled();
     let whole = env.path("out/bundle");
     relist(&whole, |_| {});
     check(&env, &[]).code(0);
-    let find = |root: &Path, end: &str| {
-        let mut paths = walkdir::WalkDir::new(root).into_iter().map(|entry| entry.unwrap().into_path());
-        paths.find(|path| path.display().to_string().ends_with(end)).unwrap()
-    };
-    type Edit = fn(&mut serde_json::Value);
-    let leave: Edit = |_| {};
-    let spoil: [(&str, &dyn Fn(&Path), Edit, &str); 12] = [
-        (
-            "a wheel",
-            &|root| std::fs::write(find(root, "one-1.0-py3-none-any.whl"), "evil").unwrap(),
-            leave,
-            "its place is that of sha256",
-        ),
-        (
-            "a wheel that is gone",
-            &|root| std::fs::remove_file(find(root, "one-1.0-py3-none-any.whl")).unwrap(),
-            leave,
-            "one-1.0-py3-none-any.whl is not there",
-        ),
-        ("a pack", &|root| std::fs::remove_file(find(root, ".pack")).unwrap(), leave, ".git: "),
-        (
-            "a configuration",
-            &|root| std::fs::write(find(root, ".git/config"), "[core]\nbare = true\n").unwrap(),
-            leave,
-            "its configuration was edited",
-        ),
-        (
-            "mirrors",
-            &|root| std::fs::write(root.join("vendor/mirrors.toml"), "[mirrors]\n").unwrap(),
-            leave,
-            "vendor/mirrors.toml: it does not say",
-        ),
-        ("everything", &|root| std::fs::remove_dir_all(root.join("vendor")).unwrap(), leave, "is not there"),
-        (
-            "something more",
-            &|root| std::fs::write(root.join("vendor/more"), "").unwrap(),
-            leave,
-            "vendor/more: it is none of the listed inputs",
-        ),
-        (
-            "instructions",
-            &|root| std::fs::write(root.join("README.md"), "run this").unwrap(),
-            leave,
-            "README.md: expected what",
-        ),
-        (
-            "an input that is not listed",
-            &|root| std::fs::remove_file(find(root, "one-1.0-py3-none-any.whl")).unwrap(),
-            |list| {
-                list["vendored"].as_array_mut().unwrap().retain(|input| input["name"] != "one-1.0-py3-none-any.whl");
-            },
-            "one-1.0-py3-none-any.whl: this wheel is not in it",
-        ),
-        (
-            "a commit that is not listed",
-            &|_| {},
-            |list| {
-                list["vendored"].as_array_mut().unwrap().retain(|input| input["kind"] != "commit");
-            },
-            "decoder: this git is not in it",
-        ),
-        (
-            "a place",
-            &|_| {},
-            |list| {
-                for input in list["vendored"].as_array_mut().unwrap() {
-                    if input["kind"] == "commit" {
-                        input["repository"] = "../../elsewhere".into();
-                    }
-                }
-            },
-            "place of a repository: expected git/",
-        ),
-        (
-            "encoders",
-            &|_| {},
-            |list| list["packaging"][0]["encoder"] = "none".into(),
-            "recipe and packaging in the list",
-        ),
-    ];
-    for (name, edit, edit_list, says) in spoil {
+    for Edit { name, files, list, says } in edits() {
         let copy = env.path(&format!("out/{}", name.replace(' ', "-")));
         for entry in walkdir::WalkDir::new(&whole).into_iter().map(Result::unwrap) {
             let to = copy.join(entry.path().strip_prefix(&whole).unwrap());
@@ -215,8 +190,8 @@ fn inputs_in_a_bundle_are_those_that_pins_and_attestation_name() {
                 std::fs::copy(entry.path(), to).unwrap();
             }
         }
-        edit(&copy);
-        relist(&copy, edit_list);
+        files(&copy);
+        relist(&copy, list);
         let ran = env.run(&["verify", copy.to_str().unwrap()]).code(8);
         assert!(ran.stderr.contains(says), "{name}: {}", ran.stderr);
     }

@@ -92,6 +92,21 @@ proptest! {
 }
 
 #[test]
+fn no_key_stands_twice_whichever_counts() {
+    let (_, text) = built();
+    let text = std::str::from_utf8(text).unwrap();
+    // Wherever one is, one more before it, of which this reader would never hear.
+    for (key, before) in
+        [("sha256", "\"sha256\": \"00\", "), ("outputs", "\"outputs\": {}, "), ("_type", "\"_type\": 1, ")]
+    {
+        let place = text.rfind(&format!("\"{key}\"")).unwrap();
+        let twice = format!("{}{before}{}", &text[..place], &text[place..]);
+        let error = parse(twice.as_bytes()).unwrap_err();
+        assert!(error.contains(&format!("`{key}` stands there twice")), "{error}");
+    }
+}
+
+#[test]
 fn what_is_no_attestation_says_so() {
     let (_, text) = built();
     let mut shown = Vec::new();

@@ -387,6 +387,19 @@ fn an_edited_journal_is_found_by_its_step() {
         env.write("site/.rebuild/tvm-webgpu/journal.jsonl", whole.replace(from, &to));
         shown.push(check(8).stderr);
     }
+    // What is appended cannot say otherwise either.
+    env.write("site/.rebuild/tvm-webgpu/journal.jsonl", &whole);
+    let link = whole.lines().find(|line| line.contains("{\"step\":{\"step\":\"link\"")).unwrap();
+    let made = env.record("link")["outputs"]["decoder-webgpu.wasm"]["sha256"].as_str().unwrap().to_owned();
+    let other = link.replace(&made, &"0".repeat(64));
+    assert_ne!(link, other);
+    for more in [other.as_str(), "{\"event\":\"x\"}", "something"] {
+        env.write("site/.rebuild/tvm-webgpu/journal.jsonl", format!("{whole}{more}\n"));
+        let found = check(8).stderr;
+        assert!(found.contains("does not hold: the journal: "), "{found}");
+    }
+    std::fs::File::create(&journal).unwrap().set_len(1 << 40).unwrap();
+    assert!(check(8).stderr.contains("it has 1099511627776 bytes"));
     env.write("site/.rebuild/tvm-webgpu/journal.jsonl", "");
     assert!(check(8).stderr.contains("the journal: it has no record of step"));
     let missing = env.run(&["verify", "dist/manifest.json", "--journal", "nowhere"]).code(8);
