@@ -252,6 +252,24 @@ fn what_is_no_such_key_is_refused() {
 
 /// Keys of other kinds and forms, as OpenSSL 3 and `ssh-keygen` write them, cut where nobody reads on.
 #[test]
+fn a_file_of_several_keys_is_called_that() {
+    let env = built();
+    env.write("site/both.key", [env.read("site/one.key"), env.read("site/two.key")].concat());
+    env.write("site/both.pub", [env.read("site/one.pub"), env.read("site/two.pub")].concat());
+    env.write("site/pair.key", [env.read("site/one.pub"), env.read("site/one.key")].concat());
+    let mut shown = [sign(&env, "both"), sign(&env, "pair")].map(|ran| ran.code(1).stderr).to_vec();
+    shown.push(verify(&env, &["-k", "both.pub"]).code(1).stderr);
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and both.key is a file of 2 PEM blocks, the first of which is an ed25519 private key
+    hint: write the one that is meant into a file of its own
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and pair.key is a file of 2 PEM blocks, the first of which is an ed25519 public key
+    hint: give the private key that belongs to it; what it signs, this one verifies
+    error: an ed25519 public (SPKI) key in PEM is wanted, and both.pub is a file of 2 PEM blocks, the first of which is an ed25519 public key
+    hint: write the one that is meant into a file of its own
+    "#);
+}
+
+#[test]
 fn a_key_of_another_kind_or_form_is_called_what_it_is() {
     use base64::Engine as _;
     let env = built();
