@@ -23,7 +23,7 @@ pub use check::{Checked, Flaw, check, directory_of};
 pub use contents::Vendored;
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -101,8 +101,8 @@ pub enum BundleError {
         /// The path.
         path: PathBuf,
     },
-    /// What stands where the archive should be made is no archive.
-    #[error("{path} is there already, and is no archive in gzip")]
+    /// What stands where the archive should be made is no bundle.
+    #[error("{path} is there already, and is no earlier bundle")]
     NoArchive {
         /// The path.
         path: PathBuf,
@@ -209,17 +209,15 @@ fn at(path: &Path) -> impl Fn(io::Error) -> BundleError {
     move |source| BundleError::Io { path: path.clone(), source }
 }
 
-/// Refuses to replace what is no archive, such as the pins file.
+/// Refuses to replace what is no bundle, such as the pins file or a delivered artifact.
 fn check_archive(path: &Path) -> Result<(), BundleError> {
     if path.symlink_metadata().is_err() {
         return Ok(());
     }
-    let mut head = Vec::new();
     // Asked before it is opened: opening a pipe would wait for ever.
-    if fs::metadata(path).map_err(at(path))?.is_file() {
-        fs::File::open(path).and_then(|file| file.take(2).read_to_end(&mut head)).map_err(at(path))?;
-    }
-    if head == [0x1f, 0x8b] { Ok(()) } else { Err(BundleError::NoArchive { path: path.to_owned() }) }
+    let is_file = fs::metadata(path).map_err(at(path))?.is_file();
+    let is_ours = is_file && pack::is_bundle(path).map_err(at(path))?;
+    if is_ours { Ok(()) } else { Err(BundleError::NoArchive { path: path.to_owned() }) }
 }
 
 /// Makes the bundle of what `prepared` plans.

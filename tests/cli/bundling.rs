@@ -68,12 +68,29 @@ fn a_bundle_is_the_same_whoever_makes_it() {
 }
 
 #[test]
-fn nothing_but_an_archive_is_replaced_and_nothing_but_a_manifest_taken_for_one() {
+fn nothing_but_a_bundle_is_replaced_and_nothing_but_a_manifest_taken_for_one() {
     let env = mini();
-    let pins = env.read("site/pins.toml");
-    let ran = env.run(&["bundle", "-o", "pins.toml", "--offline"]).code(1);
-    assert!(ran.stderr.contains("pins.toml is there already, and is no archive"), "{}", ran.stderr);
-    assert_eq!(env.read("site/pins.toml"), pins);
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(8);
+    builder.append_data(&mut header, "package/README.md", &b"# Others"[..]).unwrap();
+    env.write("site/artifact.gz", gzip(b"an artifact"));
+    env.write("site/package.tgz", gzip(&builder.into_inner().unwrap()));
+    env.write("site/empty.gz", gzip(b""));
+    for name in ["pins.toml", "artifact.gz", "package.tgz", "empty.gz"] {
+        let before = std::fs::read(env.path("site").join(name)).unwrap();
+        let ran = env.run(&["bundle", "-o", name, "--offline"]).code(1);
+        assert!(ran.stderr.contains(&format!("{name} is there already, and is no earlier bundle")), "{}", ran.stderr);
+        assert!(std::fs::read(env.path("site").join(name)).unwrap() == before, "{name}");
+    }
+    for _ in 0..2 {
+        env.run(&["bundle", "-o", "bundle.tar.gz", "--offline"]).code(0);
+    }
     env.write("site/garbage", "no manifest");
     env.run(&["bundle", "-o", "new.tar.gz", "--manifest", "garbage", "--offline"]).code(8);
     assert!(!env.path("site/new.tar.gz").exists());
