@@ -101,6 +101,12 @@ pub enum BundleError {
         /// The path.
         path: PathBuf,
     },
+    /// Directory and archive are asked for at one place.
+    #[error("{path} cannot be both the directory and the archive")]
+    Both {
+        /// The path.
+        path: PathBuf,
+    },
     /// What stands where the archive should be made is no bundle.
     #[error("{path} is there already, and is no earlier bundle")]
     NoArchive {
@@ -154,7 +160,7 @@ pub enum BundleError {
 impl Fault for BundleError {
     fn class(&self) -> Class {
         match self {
-            Self::Exists { .. } | Self::NoArchive { .. } => Class::Usage,
+            Self::Exists { .. } | Self::Both { .. } | Self::NoArchive { .. } => Class::Usage,
             Self::OtherBuild { .. } | Self::OtherPlan { .. } => Class::PinMismatch,
             Self::Failed(checked) if checked.findings.iter().all(Flaw::is_of_another_version) => Class::Inconclusive,
             Self::NoList { .. } | Self::Failed(_) => Class::Artifact,
@@ -166,6 +172,7 @@ impl Fault for BundleError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Exists { .. } => Some("name a directory that is not there yet".into()),
+            Self::Both { .. } => Some("give --directory another name than --output".into()),
             Self::NoArchive { .. } => Some("name a file that is not there yet, or an earlier bundle".into()),
             Self::OtherBuild { .. } => {
                 Some("build again, or name the attestation of these pins with --attestation".into())
@@ -220,6 +227,15 @@ fn check_archive(path: &Path) -> Result<(), BundleError> {
     if is_ours { Ok(()) } else { Err(BundleError::NoArchive { path: path.to_owned() }) }
 }
 
+/// Where a path is, however the directory that it is in is spelled.
+fn place_of(path: &Path) -> PathBuf {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (full.parent().map(fs::canonicalize), full.file_name()) {
+        (Some(Ok(parent)), Some(name)) => parent.join(name),
+        _ => full,
+    }
+}
+
 /// Makes the bundle of what `prepared` plans.
 ///
 /// Everything is made in a temporary directory beside its place and renamed when it is whole. Only
@@ -235,6 +251,9 @@ pub fn bundle(
         return Err(BundleError::Exists { path: path.clone() }.into());
     }
     if let Some(path) = &request.archive {
+        if request.directory.as_deref().is_some_and(|directory| place_of(directory) == place_of(path)) {
+            return Err(BundleError::Both { path: path.clone() }.into());
+        }
         check_archive(path)?;
     }
     if let Some(path) = &request.manifest {

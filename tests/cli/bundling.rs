@@ -97,6 +97,17 @@ fn nothing_but_a_bundle_is_replaced_and_nothing_but_a_manifest_taken_for_one() {
 }
 
 #[test]
+fn directory_and_archive_are_two_places() {
+    let env = mini();
+    std::fs::create_dir(env.path("site/below")).unwrap();
+    for (directory, archive) in [("new", "new"), ("./new", "new"), ("below/../new", "new"), ("new/", "new")] {
+        let refused = env.run(&["bundle", "--directory", directory, "-o", archive, "--offline"]).code(1).stderr;
+        assert!(refused.contains("new cannot be both the directory and the archive"), "{refused}");
+        assert!(!env.path("site/new").exists());
+    }
+}
+
+#[test]
 fn what_is_signed_replaces_nothing_but_an_attestation_and_smoke_wants_a_distance() {
     let env = mini();
     env.build(&[]).code(0);
