@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::artifact::encoding::{EncodingError, FileId};
+use crate::bounded::read_head;
 use crate::build::{Prepared, check_recorded};
 use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
@@ -101,6 +102,12 @@ pub enum BundleError {
         /// The path.
         path: PathBuf,
     },
+    /// It is a bundle as it was downloaded.
+    #[error("{path} is an archive, and a bundle is used unpacked")]
+    Packed {
+        /// The archive.
+        path: PathBuf,
+    },
     /// Directory and archive are asked for at one place.
     #[error("{path} cannot be both the directory and the archive")]
     Both {
@@ -160,7 +167,7 @@ pub enum BundleError {
 impl Fault for BundleError {
     fn class(&self) -> Class {
         match self {
-            Self::Exists { .. } | Self::Both { .. } | Self::NoArchive { .. } => Class::Usage,
+            Self::Exists { .. } | Self::Both { .. } | Self::Packed { .. } | Self::NoArchive { .. } => Class::Usage,
             Self::OtherBuild { .. } | Self::OtherPlan { .. } => Class::PinMismatch,
             Self::Failed(checked) if checked.findings.iter().all(Flaw::is_of_another_version) => Class::Inconclusive,
             Self::NoList { .. } | Self::Failed(_) => Class::Artifact,
@@ -173,6 +180,9 @@ impl Fault for BundleError {
         match self {
             Self::Exists { .. } => Some("name a directory that is not there yet".into()),
             Self::Both { .. } => Some("give --directory another name than --output".into()),
+            Self::Packed { path } => {
+                Some(format!("unpack it with `tar -xzf {}`, and name the directory that comes of it", path.display()))
+            }
             Self::NoArchive { .. } => Some("name a file that is not there yet, or an earlier bundle".into()),
             Self::OtherBuild { .. } => {
                 Some("build again, or name the attestation of these pins with --attestation".into())
@@ -214,6 +224,12 @@ fn describe(checked: &Checked) -> String {
 fn at(path: &Path) -> impl Fn(io::Error) -> BundleError {
     let path = path.to_owned();
     move |source| BundleError::Io { path: path.clone(), source }
+}
+
+/// Refuses what is an archive in gzip, where a bundle that was unpacked or a file of one is wanted.
+pub fn refuse_packed(path: &Path) -> Result<(), BundleError> {
+    let head = read_head(path, 2).ok().flatten().unwrap_or_default();
+    if head == [0x1f, 0x8b] { Err(BundleError::Packed { path: path.to_owned() }) } else { Ok(()) }
 }
 
 /// Refuses to replace what is no bundle, such as the pins file or a delivered artifact.

@@ -86,6 +86,7 @@ impl Vary {
 }
 
 pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
+    bundle::refuse_packed(&args.attestation)?;
     let (attestation, vendor) = match bundle::directory_of(&args.attestation) {
         Some(bundle) => (bundle.join("attestation.json"), Some(bundle.join("vendor")).filter(|path| path.is_dir())),
         None => (args.attestation.clone(), None),

@@ -97,6 +97,18 @@ fn nothing_but_a_bundle_is_replaced_and_nothing_but_a_manifest_taken_for_one() {
 }
 
 #[test]
+fn a_packed_bundle_is_to_be_unpacked() {
+    let env = mini();
+    env.build(&[]).code(0);
+    bundle(&env, &["-o", "bundle.tar.gz"]);
+    for verb in ["verify", "replay"] {
+        let refused = env.run(&[verb, "bundle.tar.gz"]).code(1).stderr;
+        assert!(refused.contains("bundle.tar.gz is an archive, and a bundle is used unpacked"), "{refused}");
+        assert!(refused.contains("hint: unpack it with `tar -xzf bundle.tar.gz`"), "{refused}");
+    }
+}
+
+#[test]
 fn directory_and_archive_are_two_places() {
     let env = mini();
     std::fs::create_dir(env.path("site/below")).unwrap();
