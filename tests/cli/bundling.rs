@@ -127,6 +127,8 @@ fn what_is_signed_replaces_nothing_but_an_attestation_and_smoke_wants_a_distance
     let key = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
     env.write("site/key", key);
     env.run(&["sign", "dist/manifest.intoto.json", "--key", "key", "--output", "key"]).code(8);
+    let refused = env.run(&["smoke", "dist/manifest.json", "--save-logits", "key"]).code(1).stderr;
+    assert!(refused.contains("key is there already"), "{refused}");
     assert_eq!(env.read("site/key"), key);
     for tolerance in ["NaN", "inf", "-1"] {
         env.run(&["smoke", "dist/manifest.json", &format!("--tolerance={tolerance}")]).code(1);
