@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use self::delivery::{Built, deliver};
 use self::reasons::Before;
+use crate::bounded;
 use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
 use crate::exec::{self, Limits, Observe, Run, perform::Performer};
@@ -46,10 +47,13 @@ pub struct Prepared {
     pub plan: Plan,
 }
 
+/// The most bytes that a pins file may have.
+pub(crate) const LARGEST_PINS: u64 = 16 << 20;
+
 /// Reads the pins file at `path` and plans. Nothing else is read, and nothing is written.
 pub fn prepare(path: &Path, platform: &Platform) -> Result<Prepared> {
     let unreadable = |source| PinsError::Unreadable { path: path.display().to_string(), source };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = bounded::read_text(path, LARGEST_PINS).map_err(unreadable)?;
     let full = std::path::absolute(path).map_err(unreadable)?;
     let directory = full.parent().unwrap_or(Path::new("/")).to_owned();
     prepare_text(text, path, directory, platform)

@@ -24,12 +24,13 @@ pub use check::{Checked, Flaw, check, directory_of};
 pub use contents::Vendored;
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::artifact::encoding::{EncodingError, FileId};
+use crate::bounded::read_head;
 use crate::build::{Prepared, check_recorded};
 use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
@@ -102,8 +103,20 @@ pub enum BundleError {
         /// The path.
         path: PathBuf,
     },
-    /// What stands where the archive should be made is no archive.
-    #[error("{path} is there already, and is no archive in gzip")]
+    /// It is a bundle as it was downloaded.
+    #[error("{path} is an archive, and a bundle is used unpacked")]
+    Packed {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// Directory and archive are asked for at one place.
+    #[error("{path} cannot be both the directory and the archive")]
+    Both {
+        /// The path.
+        path: PathBuf,
+    },
+    /// What stands where the archive should be made is no bundle.
+    #[error("{path} is there already, and is no earlier bundle")]
     NoArchive {
         /// The path.
         path: PathBuf,
@@ -155,7 +168,7 @@ pub enum BundleError {
 impl Fault for BundleError {
     fn class(&self) -> Class {
         match self {
-            Self::Exists { .. } | Self::NoArchive { .. } => Class::Usage,
+            Self::Exists { .. } | Self::Both { .. } | Self::Packed { .. } | Self::NoArchive { .. } => Class::Usage,
             Self::OtherBuild { .. } | Self::OtherPlan { .. } => Class::PinMismatch,
             Self::Failed(checked) if checked.findings.iter().all(Flaw::is_of_another_version) => Class::Inconclusive,
             Self::NoList { .. } | Self::Failed(_) => Class::Artifact,
@@ -167,6 +180,10 @@ impl Fault for BundleError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Exists { .. } => Some("name a directory that is not there yet".into()),
+            Self::Both { .. } => Some("give --directory another name than --output".into()),
+            Self::Packed { path } => {
+                Some(format!("unpack it with `tar -xzf {}`, and name the directory that comes of it", path.display()))
+            }
             Self::NoArchive { .. } => Some("name a file that is not there yet, or an earlier bundle".into()),
             Self::OtherBuild { .. } => {
                 Some("build again, or name the attestation of these pins with --attestation".into())
@@ -210,17 +227,30 @@ fn at(path: &Path) -> impl Fn(io::Error) -> BundleError {
     move |source| BundleError::Io { path: path.clone(), source }
 }
 
-/// Refuses to replace what is no archive, such as the pins file.
+/// Refuses what is an archive in gzip, where a bundle that was unpacked or a file of one is wanted.
+pub fn refuse_packed(path: &Path) -> Result<(), BundleError> {
+    let head = read_head(path, 2).ok().flatten().unwrap_or_default();
+    if head == [0x1f, 0x8b] { Err(BundleError::Packed { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// Refuses to replace what is no bundle, such as the pins file or a delivered artifact.
 fn check_archive(path: &Path) -> Result<(), BundleError> {
     if path.symlink_metadata().is_err() {
         return Ok(());
     }
-    let mut head = Vec::new();
     // Asked before it is opened: opening a pipe would wait for ever.
-    if fs::metadata(path).map_err(at(path))?.is_file() {
-        fs::File::open(path).and_then(|file| file.take(2).read_to_end(&mut head)).map_err(at(path))?;
+    let is_file = fs::metadata(path).map_err(at(path))?.is_file();
+    let is_ours = is_file && pack::is_bundle(path).map_err(at(path))?;
+    if is_ours { Ok(()) } else { Err(BundleError::NoArchive { path: path.to_owned() }) }
+}
+
+/// Where a path is, however the directory that it is in is spelled.
+fn place_of(path: &Path) -> PathBuf {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (full.parent().map(fs::canonicalize), full.file_name()) {
+        (Some(Ok(parent)), Some(name)) => parent.join(name),
+        _ => full,
     }
-    if head == [0x1f, 0x8b] { Ok(()) } else { Err(BundleError::NoArchive { path: path.to_owned() }) }
 }
 
 /// Makes the bundle of what `prepared` plans.
@@ -238,6 +268,9 @@ pub fn bundle(
         return Err(BundleError::Exists { path: path.clone() }.into());
     }
     if let Some(path) = &request.archive {
+        if request.directory.as_deref().is_some_and(|directory| place_of(directory) == place_of(path)) {
+            return Err(BundleError::Both { path: path.clone() }.into());
+        }
         check_archive(path)?;
     }
     if let Some(path) = &request.manifest {

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
 use crate::digest::Digest;
 use crate::error::{Class, Fault};
 use crate::key::KeyParts;
@@ -16,6 +17,12 @@ use crate::step::StepId;
 
 /// The schema of journal lines.
 pub const SCHEMA: u32 = 1;
+
+/// The most bytes that a journal may have: a build writes some hundred kilobytes.
+pub(crate) const LARGEST: u64 = 256 << 20;
+
+/// Bytes read at a time from a journal's end.
+const BLOCK: u64 = 4096;
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,6 +156,9 @@ impl Fault for JournalError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::Other => {
+                Some("no build wrote that: move it away, or build in another workspace".into())
+            }
             Self::Io { .. } => None,
             Self::Malformed { .. } => Some("the journal was edited or damaged; build in another workspace".into()),
             Self::Schema { .. } => Some("use the version that wrote it, or build in another workspace".into()),
@@ -167,14 +177,10 @@ impl Journal {
     /// Opens the journal at `path` for appending, creating it when there is none.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let failed = |source| JournalError::Io { path: path.to_owned(), source };
-        // A line without its end is what a crash left of a record that nobody has relied on yet.
-        if let Ok(text) = std::fs::read(path)
-            && !text.is_empty()
-            && !text.ends_with(b"\n")
-        {
-            let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-            let file = File::options().write(true).open(path).map_err(failed)?;
-            file.set_len(whole as u64).map_err(failed)?;
+        match bounded::open(path) {
+            Ok(file) => drop_torn_line(path, file).map_err(failed)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
         }
         let file = File::options().create(true).append(true).open(path).map_err(failed)?;
         Ok(Self { path: path.to_owned(), file })
@@ -192,18 +198,26 @@ impl Journal {
 /// Every entry of the journal at `path`; none when there is no journal. An unfinished last line does
 /// not count.
 pub fn read(path: &Path) -> Result<Vec<Entry>, JournalError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
+    let failed = |source| JournalError::Io { path: path.to_owned(), source };
+    let file = match bounded::open(path) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(JournalError::Io { path: path.to_owned(), source }),
+        Err(source) => return Err(failed(source)),
     };
-    let mut entries = Vec::new();
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        if !line.ends_with('\n') {
+    if file.metadata().map_err(failed)?.len() > LARGEST {
+        return Err(failed(bounded::too_large(LARGEST)));
+    }
+    // One line at a time: what is read is a multiple of what is in it that counts.
+    let mut reader = BufReader::new(file.take(LARGEST));
+    let (mut entries, mut line) = (Vec::new(), Vec::new());
+    for number in 1.. {
+        line.clear();
+        reader.read_until(b'\n', &mut line).map_err(failed)?;
+        if !line.ends_with(b"\n") {
             break;
         }
-        let malformed = |source| JournalError::Malformed { path: path.to_owned(), line: index + 1, source };
-        let entry: Entry = serde_json::from_str(line).map_err(malformed)?;
+        let malformed = |source| JournalError::Malformed { path: path.to_owned(), line: number, source };
+        let entry: Entry = serde_json::from_slice(&line).map_err(malformed)?;
         if let Entry::Run(RunRecord { schema, .. }) = &entry
             && *schema != SCHEMA
         {
@@ -214,6 +228,25 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, JournalError> {
     Ok(entries)
 }
 
+/// Cuts off a line without its end: what a crash left of a record that nobody has relied on yet.
+fn drop_torn_line(path: &Path, mut file: File) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    // From the end, a block at a time; nearly always the last byte ends a line.
+    let (mut end, mut whole) = (length, 0);
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        file.seek(SeekFrom::Start(start))?;
+        let mut block = Vec::new();
+        (&mut file).take(end - start).read_to_end(&mut block)?;
+        if let Some(at) = block.iter().rposition(|&byte| byte == b'\n') {
+            whole = start + at as u64 + 1;
+            break;
+        }
+        end = start;
+    }
+    if whole < length { File::options().write(true).open(path)?.set_len(whole) } else { Ok(()) }
+}
+
 /// The last record of each step.
 pub fn latest(entries: Vec<Entry>) -> BTreeMap<StepId, Record> {
     let records = entries.into_iter().filter_map(|entry| match entry {
@@ -221,4 +254,40 @@ pub fn latest(entries: Vec<Entry>) -> BTreeMap<StepId, Record> {
         Entry::Run(_) => None,
     });
     records.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_line_of_any_length_is_cut_off() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("journal.jsonl");
+        for (whole, torn) in
+            [("", 1), ("", 5000), ("one\ntwo\n", 0), ("one\n", 1), ("one\n", 4095), ("one\n", 4096), ("one\n", 9000)]
+        {
+            std::fs::write(&path, format!("{whole}{}", "x".repeat(torn))).unwrap();
+            Journal::open(&path).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), whole, "{torn}");
+        }
+        // Not even as text does it count.
+        std::fs::write(&path, [0xff]).unwrap();
+        assert_eq!(read(&path).unwrap(), []);
+    }
+
+    #[test]
+    fn what_no_build_wrote_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("journal.jsonl");
+        File::create(&path).unwrap().set_len(LARGEST + 1).unwrap();
+        for (path, reason) in
+            [(path.as_path(), "it is larger than"), (Path::new("/dev/zero"), "it is not a regular file")]
+        {
+            let error = read(path).unwrap_err();
+            assert!(error.hint().is_some());
+            assert!(matches!(error, JournalError::Io { source, .. } if source.to_string().starts_with(reason)));
+        }
+        assert!(Journal::open(Path::new("/dev/zero")).is_err());
+    }
 }

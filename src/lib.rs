@@ -27,6 +27,7 @@
 //! manifest. Every error is an [`error::Error`], whose class is the exit code of the program.
 
 pub mod artifact;
+mod bounded;
 pub mod build;
 pub mod bundle;
 pub mod cli;

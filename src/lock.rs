@@ -5,13 +5,14 @@
 //! layout stay.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::ops::Range;
 
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::bounded;
+use crate::build::LARGEST_PINS;
 use crate::build::Prepared;
 use crate::digest::hash_file;
 use crate::error::{Class, Fault, Result};
@@ -88,7 +89,7 @@ pub fn lock(prepared: &Prepared, settings: &Settings, dry_run: bool, interrupt: 
     let mut journal = Journal::open(&workspace.journal())?;
     let records = exec::run(&run, &mut journal)?.records;
 
-    let text = fs::read_to_string(&prepared.path).map_err(failed)?;
+    let text = bounded::read_text(&prepared.path, LARGEST_PINS).map_err(failed)?;
     let document = DeTable::parse(&text).map_err(|source| LockError::Changed { path: shown.clone(), source })?;
     let values = plan.steps.iter().filter_map(|step| Some(values_of(step, records.get(&step.id)?, prepared)));
     let mut edits: Vec<Edit> = Vec::new();

@@ -10,6 +10,7 @@ mod source;
 mod text;
 mod tool;
 
+pub(crate) use address::secret_parameter;
 pub use address::{FileUrl, GitUrl, NotAnAddress};
 pub use check::{PinsError, parse, refuse};
 pub use gates::{Gates, Rule};

@@ -14,6 +14,7 @@ mod variation;
 mod verdict;
 
 pub use drift::ToolDrift;
+pub(crate) use page::PAGE;
 pub use page::{render_page, show_finding};
 pub use run::{RunReport, StepFinding};
 pub use source::{Source, open};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::bounded;
 use crate::error::{Class, Fault};
 use crate::mirror::{Mirrors, Table};
 use crate::provenance::BuilderId;
@@ -75,10 +76,13 @@ impl Fault for ConfigError {
     }
 }
 
+/// The most bytes that the configuration file may have.
+const LARGEST: u64 = 1 << 20;
+
 impl Config {
     /// Reads the file at `path`; one that does not exist says nothing.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        match std::fs::read_to_string(path) {
+        match bounded::read_text(path, LARGEST) {
             Ok(text) => toml::from_str(&text).map_err(|error| ConfigError::Invalid { path: path.to_owned(), error }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(ConfigError::Unreadable { path: path.to_owned(), source }),
@@ -131,6 +135,9 @@ mod tests {
             assert!(error.hint().is_some());
         }
         assert!(matches!(Config::read(directory.path()), Err(ConfigError::Unreadable { .. })));
+        assert!(matches!(Config::read(Path::new("/dev/zero")), Err(ConfigError::Unreadable { .. })));
+        std::fs::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
+        assert!(matches!(Config::read(&path), Err(ConfigError::Unreadable { .. })));
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub use report::{
 pub use script::TOLERANCE;
 pub use subject::{Generator, Library, Subject, SubjectError, Subjects, read_manifest, role};
 
+use crate::bounded::read_head;
 use crate::error::{Class, Error, Fault, Result};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::replace::{CannotWrite, check};
@@ -123,6 +124,12 @@ pub enum SmokeError {
         /// Why not.
         source: std::io::Error,
     },
+    /// Something stands where the logits should be written.
+    #[error("{path} is there already")]
+    Exists {
+        /// The path.
+        path: PathBuf,
+    },
     /// The logits cannot be written.
     #[error(transparent)]
     Write(#[from] CannotWrite),
@@ -134,7 +141,7 @@ pub enum SmokeError {
 impl Fault for SmokeError {
     fn class(&self) -> Class {
         match self {
-            Self::Input { .. } => Class::Usage,
+            Self::Input { .. } | Self::Exists { .. } => Class::Usage,
             Self::Host { .. } => Class::Preflight,
             Self::Write(error) => error.class(),
             Self::Interrupted(interrupted) => interrupted.class(),
@@ -147,6 +154,7 @@ impl Fault for SmokeError {
             Self::Input { what: "the directory of weights", .. } => {
                 Some("name one with tensor-cache.json and its shards, or leave --weights out for seeded ones".into())
             }
+            Self::Exists { .. } => Some("name a file that is not there yet, or remove it".into()),
             Self::Input { .. } => Some("mend this file, or name another for it".into()),
             Self::Host { .. } | Self::Interrupted(_) => None,
         }
@@ -157,6 +165,10 @@ impl Fault for SmokeError {
 pub fn smoke_all(subjects: &[Subject], request: &Request, interrupt: &Interrupt) -> Result<SmokeReports> {
     if let Some(path) = &request.save_logits {
         check(path).map_err(SmokeError::from)?;
+        // Numbers alone do not tell that they are logits: whatever stands there may be somebody's.
+        if read_head(path, 1).is_ok_and(|head| head.is_some_and(|head| !head.is_empty())) {
+            return Err(SmokeError::Exists { path: path.clone() }.into());
+        }
     }
     for subject in subjects {
         inputs::check(subject, request)?;

@@ -115,6 +115,9 @@ pub(super) fn write(
     Ok((count + 1, bytes + text.len() as u64))
 }
 
+/// How the first file of a bundle begins: what tells an earlier bundle from any other archive.
+pub(super) const TITLE: &str = "# Sources of a model library\n";
+
 /// A document as it stands in a bundle.
 pub(super) fn text_of(document: &impl Serialize) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(document).unwrap_or_default();
@@ -165,7 +168,7 @@ pub(super) fn readme(prepared: &Prepared, [manifest_there, attestation_there]: [
     let plan = &prepared.plan;
     let pins = prepared.path.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!(
-        "# Sources of a model library\n\nRecipe `{}` for {}, plan {}.\n\n\
+        "{TITLE}\nRecipe `{}` for {}, plan {}.\n\n\
          `sources/` holds the pins, which name every input by digest, and the files beside them. `plan.json` is what \
          follows from them: every step, every command. `bundle.json` lists the files here and says how the artifacts \
          are encoded.\n\n",

@@ -6,11 +6,17 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use flate2::read::MultiGzDecoder;
+
+use super::contents::TITLE;
 use super::{BundleError, at};
 use crate::artifact::encoding::FileId;
 use crate::artifact::gzip::PiecewiseGzip;
 use crate::interrupt::Interrupt;
 use crate::replace::Replacement;
+
+/// The most bytes that are looked at to tell a bundle, packed and unpacked.
+const HEAD: u64 = 16 * 1024;
 
 /// How files begin that are compressed as they are: zip (and so wheels), gzip, xz, zstd, bzip2.
 const COMPRESSED: [&[u8]; 5] =
@@ -77,6 +83,25 @@ fn write(root: &Path, name: &str, into: &Path, level: u8, interrupt: &Interrupt)
         appended.or_else(|error| interrupted().and(Err(at(into)(error))))?;
     }
     builder.into_inner().and_then(PiecewiseGzip::finish).map_err(at(into))
+}
+
+/// Whether the file at `path` is an archive as [`pack`] makes it, as far as its first file tells.
+pub(super) fn is_bundle(path: &Path) -> io::Result<bool> {
+    // Bounded on both sides: nobody knows what this file is.
+    let head = MultiGzDecoder::new(File::open(path)?.take(HEAD)).take(HEAD);
+    let mut archive = tar::Archive::new(head);
+    // The directory, and the first that is in it.
+    for entry in archive.entries()?.take(2) {
+        let Ok(mut entry) = entry else { return Ok(false) };
+        if entry.header().entry_type().is_dir() {
+            continue;
+        }
+        let is_named = entry.path().is_ok_and(|path| path.ends_with("README.md") && path.components().count() == 2);
+        let mut title = Vec::new();
+        let read = (&mut entry).take(TITLE.len() as u64).read_to_end(&mut title);
+        return Ok(is_named && read.is_ok() && title == TITLE.as_bytes());
+    }
+    Ok(false)
 }
 
 /// Opens a file, and tells whether it is compressed as it is.

@@ -8,11 +8,12 @@ use clap::{Args, ValueEnum};
 
 use super::Context;
 use super::settings::SettingsArgs;
+use crate::bounded::read_head;
 use crate::bundle;
-use crate::error::Result;
+use crate::error::{Class, Fault, Result};
 use crate::printable::escape_text;
 use crate::replace::{CannotWrite, check, replace};
-use crate::replay::{Part, Report, Request, RunReport, Variation, open, render_page, replay, show_finding};
+use crate::replay::{PAGE, Part, Report, Request, RunReport, Variation, open, render_page, replay, show_finding};
 use crate::ui::Progress;
 
 /// Flags of `replay`.
@@ -85,6 +86,7 @@ impl Vary {
 }
 
 pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
+    bundle::refuse_packed(&args.attestation)?;
     let (attestation, vendor) = match bundle::directory_of(&args.attestation) {
         Some(bundle) => (bundle.join("attestation.json"), Some(bundle.join("vendor")).filter(|path| path.is_dir())),
         None => (args.attestation.clone(), None),
@@ -92,6 +94,7 @@ pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
     let settings = args.settings.settings_with(vendor)?;
     if let Some(page) = &args.html {
         check(page)?;
+        check_page(page)?;
     }
     let source = open(&attestation, args.beside.as_deref())?;
     let directory = match &args.workspace {
@@ -126,6 +129,30 @@ pub(super) fn run(args: &ReplayArgs, context: &Context) -> Result<ExitCode> {
     }
     context.print(&report, || render(&report))?;
     Ok(report.outcome.class().map_or(ExitCode::SUCCESS, |class| ExitCode::from(class.exit_code())))
+}
+
+/// What stands where the report should be written is another file.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} is there already, and is no report of a replay")]
+struct NoReport {
+    path: PathBuf,
+}
+
+impl Fault for NoReport {
+    fn class(&self) -> Class {
+        Class::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("name a file that is not there yet, or an earlier report".into())
+    }
+}
+
+/// Refuses to replace anything but an earlier report. Nothing is lost with an empty file.
+fn check_page(path: &Path) -> Result<()> {
+    let head = read_head(path, PAGE.len() as u64).map_err(CannotWrite::at(path))?.unwrap_or_default();
+    let is_ours = head.is_empty() || head == PAGE.as_bytes();
+    if is_ours { Ok(()) } else { Err(NoReport { path: path.to_owned() }.into()) }
 }
 
 /// A path in the directory for temporary files that nothing stands at.

@@ -18,7 +18,7 @@ pub(super) struct SignArgs {
     /// An ed25519 key in PKCS#8 PEM without passphrase, as `openssl genpkey -algorithm ed25519` makes one
     #[arg(short, long, value_name = "FILE")]
     key: PathBuf,
-    /// Write the signed attestation there and leave the other as it is
+    /// Write the signed attestation there and leave the other as it is; one that is there gets the signature, too
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -31,9 +31,9 @@ pub(super) fn run(args: &SignArgs, context: &Context) -> Result<ExitCode> {
     let mut attestation = Attestation::read(&args.attestation)?;
     let into = args.output.as_ref().unwrap_or(&args.attestation);
     crate::replace::check(into)?;
-    // What stands there is lost, so it may only be an attestation.
+    // What stands there is replaced: it may only be the same attestation, and others' signatures stay.
     if into.symlink_metadata().is_ok() {
-        Attestation::read(into)?;
+        attestation.join(&Attestation::read(into)?)?;
     }
     let added = attestation.sign(&key, into)?;
     let id = key.public().id();

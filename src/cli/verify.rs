@@ -64,6 +64,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context) -> Result<ExitCode> {
     if let Some(directory) = bundle::directory_of(&args.file) {
         return check_bundle(args, directory, &options, context);
     }
+    bundle::refuse_packed(&args.file)?;
     let report = verify(&args.file, &options, &context.interrupt)?;
     context.print(&report, || ui::render_verified(&report))?;
     Ok(ExitCode::SUCCESS)

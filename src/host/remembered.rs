@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::known::probe_of;
 use super::tool::{Tool, companions_of, find};
+use crate::bounded;
 use crate::pins::Name;
 
 /// Tools as an earlier run found them.
@@ -44,12 +45,15 @@ struct Stamp {
 
 const SCHEMA: u32 = 1;
 
+/// The most bytes that are read; a tool takes some hundred.
+const LARGEST: u64 = 4 << 20;
+
 impl Remembered {
     /// Reads what was written at `path`. A file that is absent or of another form remembers nothing:
     /// then every tool is asked again.
     pub fn read(path: &Path) -> Self {
-        let bytes = fs::read(path).unwrap_or_default();
-        serde_json::from_slice(&bytes).ok().filter(|memory: &Self| memory.schema == SCHEMA).unwrap_or_default()
+        let text = bounded::read_text(path, LARGEST).unwrap_or_default();
+        serde_json::from_str(&text).ok().filter(|memory: &Self| memory.schema == SCHEMA).unwrap_or_default()
     }
 
     /// What is to be remembered of `tools`.

@@ -167,7 +167,7 @@ fn check_host(text: &str) -> Result<(), String> {
 
 /// The query's parameter that is known to hold a credential: access tokens, and what presigned urls
 /// of object stores end with.
-fn secret_parameter(rest: &str) -> Option<&str> {
+pub(crate) fn secret_parameter(rest: &str) -> Option<&str> {
     const SECRET: [&str; 12] = [
         "access_token",
         "api_key",

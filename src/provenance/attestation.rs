@@ -88,12 +88,33 @@ impl Attestation {
         self.envelope.as_ref()
     }
 
+    /// Adds the signatures that `standing`, an attestation of the same, has.
+    pub fn join(&mut self, standing: &Self) -> Result<()> {
+        if standing.payload != self.payload {
+            return Err(AttestationError::OtherPayload { path: standing.path.clone(), signed: self.path.clone() });
+        }
+        let Some(theirs) = &standing.envelope else { return Ok(()) };
+        let mut envelope = theirs.clone();
+        for signature in self.envelope.iter().flat_map(|envelope| &envelope.signatures) {
+            if !envelope.signatures.iter().any(|other| other.sig == signature.sig) {
+                envelope.signatures.push(signature.clone());
+            }
+        }
+        self.envelope = Some(envelope);
+        Ok(())
+    }
+
     /// Adds the signature of `key` to the attestation at its place; gives `false` when it was there.
     ///
     /// The file becomes an envelope if it was a bare statement.
     pub fn sign(&mut self, key: &PrivateKey, into: &Path) -> Result<bool> {
         let mut envelope = self.envelope.clone().unwrap_or_else(|| Envelope::new(self.payload.clone()));
         let added = envelope.sign(key);
+        // It could not be read again.
+        if envelope.signatures.len() > MOST_SIGNATURES {
+            let count = envelope.signatures.len();
+            return Err(invalid(into, &format!("the envelope would have {count} signatures")));
+        }
         if added || into != self.path {
             replace(into, &envelope.to_bytes())?;
         }

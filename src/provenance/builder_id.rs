@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::BUILDER_ID;
+use crate::pins::secret_parameter;
 
 /// The most characters that an id may have.
 const LONGEST: usize = 2048;
@@ -90,6 +91,9 @@ fn check(text: &str) -> Result<(), &'static str> {
     } else if ["http", "https"].contains(&scheme) {
         return Err("this one has no host");
     }
+    if secret_parameter(rest).is_some() {
+        return Err("this one has a credential among its parameters, which would stand in every attestation");
+    }
     let name = rest.split_once(':');
     let is_urn = name.is_some_and(|(space, name)| space.len() > 1 && !space.contains('/') && !name.is_empty());
     if rest.is_empty() || (scheme == "urn" && !is_urn) {
@@ -143,6 +147,9 @@ mod tests {
             "https://example.org/#a#b",
             "https://user:secret@example.org/",
             "https://token@example.org/",
+            "https://example.org/b?token=secret",
+            "https://example.org/b?a=b&Access_Token=secret#c",
+            "urn:example:b?+sig=x&sig=secret",
             "C:\\builder",
             "urn:",
             "urn:x",

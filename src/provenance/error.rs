@@ -57,6 +57,14 @@ pub enum AttestationError {
         /// How.
         reason: String,
     },
+    /// Where a signed attestation should be written stands one of something else.
+    #[error("{path} is there already, and attests something else than {signed}")]
+    OtherPayload {
+        /// What stands there.
+        path: PathBuf,
+        /// What was to be signed.
+        signed: PathBuf,
+    },
     /// Something that is needed is not carried in it.
     #[error("the attestation {path} does not carry {what}")]
     NotCarried {
@@ -71,6 +79,7 @@ impl Fault for AttestationError {
     fn class(&self) -> Class {
         match self {
             Self::Write(error) => error.class(),
+            Self::OtherPayload { .. } => Class::Usage,
             _ => Class::Artifact,
         }
     }
@@ -89,6 +98,7 @@ impl Fault for AttestationError {
             Self::Contradiction { .. } => {
                 "it was edited after it was written: get it again, and do not rely on these artifacts".into()
             }
+            Self::OtherPayload { .. } => "name a file that is not there yet, or one with the same attestation".into(),
             Self::NotCarried { .. } => "get the file itself from whoever built".into(),
         })
     }

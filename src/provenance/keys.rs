@@ -153,7 +153,15 @@ fn other(path: &Path, wanted: &'static str, bytes: &[u8], text: &str) -> KeyErro
     let lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("-----BEGIN ")).skip(1);
     let body: String = lines.take_while(|line| !line.starts_with("-----")).collect();
     let inner = decode_base64(&body).unwrap_or_default();
-    let found = tell(bytes, label(text).map(|label| (label, inner.as_slice())), wanted.starts_with("private"));
+    let mut found = tell(bytes, label(text).map(|label| (label, inner.as_slice())), wanted.starts_with("private"));
+    let blocks = text.lines().filter(|line| line.trim().starts_with("-----BEGIN ")).count();
+    if blocks > 1 {
+        let half = wanted.split(' ').next().unwrap_or_default();
+        if found.what == format!("an ed25519 {half} key") {
+            found.hint = "write the one that is meant into a file of its own";
+        }
+        found.what = format!("a file of {blocks} PEM blocks, the first of which is {}", found.what);
+    }
     KeyError::Form { path: path.to_owned(), wanted, found: found.what, hint: found.hint }
 }
 

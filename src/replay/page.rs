@@ -12,6 +12,10 @@ pre{background:#f4f4f4;padding:.7em;overflow-x:auto;white-space:pre-wrap}table{b
 td,th{text-align:left;vertical-align:top;border-top:1px solid #ccc;padding:.3em .6em .3em 0}\
 .good{color:#0a6b2d}.bad{color:#a3161c}.unsure{color:#7a5200}";
 
+/// How every page begins: what tells an earlier report from any other file.
+pub(crate) const PAGE: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width\"><title>Replay: ";
+
 /// The page.
 pub fn render_page(report: &Report) -> String {
     let tone = match report.outcome {
@@ -20,8 +24,7 @@ pub fn render_page(report: &Report) -> String {
         _ => "bad",
     };
     let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>Replay: {0}</title><style>{STYLE}</style></head><body>\n<h1>Replay: <span class=\"{tone}\">{0}</span></h1>\n\
+        "{PAGE}{0}</title><style>{STYLE}</style></head><body>\n<h1>Replay: <span class=\"{tone}\">{0}</span></h1>\n\
          <p>{1}</p>\n<table><tr><th>Attestation</th><td><code>{2}</code></td></tr>\
          <tr><th>Plan</th><td><code>{3}</code></td></tr></table>\n",
         report.outcome.name(),

@@ -68,15 +68,55 @@ fn a_bundle_is_the_same_whoever_makes_it() {
 }
 
 #[test]
-fn nothing_but_an_archive_is_replaced_and_nothing_but_a_manifest_taken_for_one() {
+fn nothing_but_a_bundle_is_replaced_and_nothing_but_a_manifest_taken_for_one() {
     let env = mini();
-    let pins = env.read("site/pins.toml");
-    let ran = env.run(&["bundle", "-o", "pins.toml", "--offline"]).code(1);
-    assert!(ran.stderr.contains("pins.toml is there already, and is no archive"), "{}", ran.stderr);
-    assert_eq!(env.read("site/pins.toml"), pins);
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(8);
+    builder.append_data(&mut header, "package/README.md", &b"# Others"[..]).unwrap();
+    env.write("site/artifact.gz", gzip(b"an artifact"));
+    env.write("site/package.tgz", gzip(&builder.into_inner().unwrap()));
+    env.write("site/empty.gz", gzip(b""));
+    for name in ["pins.toml", "artifact.gz", "package.tgz", "empty.gz"] {
+        let before = std::fs::read(env.path("site").join(name)).unwrap();
+        let ran = env.run(&["bundle", "-o", name, "--offline"]).code(1);
+        assert!(ran.stderr.contains(&format!("{name} is there already, and is no earlier bundle")), "{}", ran.stderr);
+        assert!(std::fs::read(env.path("site").join(name)).unwrap() == before, "{name}");
+    }
+    for _ in 0..2 {
+        env.run(&["bundle", "-o", "bundle.tar.gz", "--offline"]).code(0);
+    }
     env.write("site/garbage", "no manifest");
     env.run(&["bundle", "-o", "new.tar.gz", "--manifest", "garbage", "--offline"]).code(8);
     assert!(!env.path("site/new.tar.gz").exists());
+}
+
+#[test]
+fn a_packed_bundle_is_to_be_unpacked() {
+    let env = mini();
+    env.build(&[]).code(0);
+    bundle(&env, &["-o", "bundle.tar.gz"]);
+    for verb in ["verify", "replay"] {
+        let refused = env.run(&[verb, "bundle.tar.gz"]).code(1).stderr;
+        assert!(refused.contains("bundle.tar.gz is an archive, and a bundle is used unpacked"), "{refused}");
+        assert!(refused.contains("hint: unpack it with `tar -xzf bundle.tar.gz`"), "{refused}");
+    }
+}
+
+#[test]
+fn directory_and_archive_are_two_places() {
+    let env = mini();
+    std::fs::create_dir(env.path("site/below")).unwrap();
+    for (directory, archive) in [("new", "new"), ("./new", "new"), ("below/../new", "new"), ("new/", "new")] {
+        let refused = env.run(&["bundle", "--directory", directory, "-o", archive, "--offline"]).code(1).stderr;
+        assert!(refused.contains("new cannot be both the directory and the archive"), "{refused}");
+        assert!(!env.path("site/new").exists());
+    }
 }
 
 #[test]
@@ -87,6 +127,8 @@ fn what_is_signed_replaces_nothing_but_an_attestation_and_smoke_wants_a_distance
     let key = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
     env.write("site/key", key);
     env.run(&["sign", "dist/manifest.intoto.json", "--key", "key", "--output", "key"]).code(8);
+    let refused = env.run(&["smoke", "dist/manifest.json", "--save-logits", "key"]).code(1).stderr;
+    assert!(refused.contains("key is there already"), "{refused}");
     assert_eq!(env.read("site/key"), key);
     for tolerance in ["NaN", "inf", "-1"] {
         env.run(&["smoke", "dist/manifest.json", &format!("--tolerance={tolerance}")]).code(1);

@@ -453,7 +453,7 @@ fn a_file_that_is_not_there_or_not_toml_is_refused() {
     env.write("site/pins.toml", b"schema = 1 # \xff\n");
     assert_snapshot!(env.run(&["plan"]).code(1).stderr, @r#"
     error: cannot read the pins file pins.toml
-      because: stream did not contain valid UTF-8
+      because: it is not UTF-8
     hint: name another file with --pins
     "#);
 }

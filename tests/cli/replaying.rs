@@ -47,6 +47,28 @@ fn what_was_bundled_is_replayed_identically() {
 }
 
 #[test]
+fn a_report_replaces_nothing_but_a_report() {
+    let env = alone();
+    env.write("key", "-----BEGIN PRIVATE KEY-----\n");
+    env.write("page.html", "<!DOCTYPE html>\n<html lang=\"en\"><head><title>Replay: of a game</title>");
+    std::os::unix::fs::symlink("key", env.path("link")).unwrap();
+    for name in ["key", "link", "page.html"] {
+        let before = env.read(name);
+        let refused = replay(&env, &["--html", &env.text(name)]).code(1).stderr;
+        assert!(refused.contains("is there already, and is no report of a replay"), "{refused}");
+        assert!(refused.contains("hint: name a file that is not there yet, or an earlier report"), "{refused}");
+        assert_eq!(env.read(name), before);
+    }
+    assert!(env.path("link").is_symlink());
+    env.write("report.html", "");
+    let report = env.text("report.html");
+    replay(&env, &["--html", &report]).code(0);
+    assert!(env.read("report.html").ends_with("</html>\n"));
+    replay(&env, &["--html", &report]).code(0);
+    replay(&env, &["--html", "/dev/null"]).code(0);
+}
+
+#[test]
 fn twice_and_varied_it_is_identical_and_says_what_has_no_effect() {
     let env = alone();
     let report = replay_json(&env, 0, &["--times", "2", "--vary", "all"]);

@@ -4,6 +4,8 @@
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
+use insta::assert_snapshot;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::env::{TestEnv, build_arguments, is_gone};
@@ -25,10 +27,34 @@ fn a_pipe_beside_the_pins_is_refused_and_not_waited_for() {
 }
 
 #[test]
+fn what_is_no_file_or_no_end_is_not_read() {
+    let env = mini();
+    pipe(&env, "site/pipe");
+    std::fs::File::create(env.path("site/large")).unwrap().set_len((16 << 20) + 1).unwrap();
+    let shown = ["/dev/zero", "pipe", "large"].map(|pins| env.run(&["pins", "check", "--pins", pins]).code(1).stderr);
+    assert_snapshot!(shown.join("\n"), @r"
+    error: cannot read the pins file /dev/zero
+      because: it is not a regular file
+    hint: name another file with --pins
+    error: cannot read the pins file pipe
+      because: it is not a regular file
+    hint: name another file with --pins
+    error: cannot read the pins file large
+      because: it is larger than 16777216 bytes
+    hint: name another file with --pins
+    ");
+}
+
+#[test]
 fn a_second_signal_ends_what_the_first_does_not_reach() {
     let env = mini();
-    pipe(&env, "site/pipe.toml");
-    let mut child = env.start(&["plan", "--pins", "pipe.toml"]);
+    // Nobody reads what is printed, and there is no room for it.
+    let (_unread, mut full) = std::io::pipe().unwrap();
+    let flags = fcntl_getfl(&full).unwrap();
+    fcntl_setfl(&full, flags | OFlags::NONBLOCK).unwrap();
+    while std::io::Write::write(&mut full, &[0]).is_ok() {}
+    fcntl_setfl(&full, flags).unwrap();
+    let mut child = env.command(&["plan"]).stdout(full).spawn().unwrap();
     let pid = Pid::from_child(&child);
     // Until the handler is there a signal ends the process as well, but not with our code.
     let caught = || std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();

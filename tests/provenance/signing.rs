@@ -118,6 +118,40 @@ fn several_sign_and_a_threshold_counts_them() {
 }
 
 #[test]
+fn signatures_of_others_stay_where_one_is_written_to() {
+    let env = built();
+    let bare = env.read(ATTESTATION);
+    let sign = |key: &str, more: &[&str]| {
+        env.run(&[&["sign", "dist/manifest.intoto.json", "--key", key, "--output", "signed.json"], more].concat())
+    };
+    let signers = || {
+        let envelope: Value = serde_json::from_str(&env.read("site/signed.json")).unwrap();
+        envelope["signatures"].as_array().unwrap().len()
+    };
+    for (key, count) in [("one.key", 1), ("two.key", 2), ("one.key", 2)] {
+        sign(key, &[]).code(0);
+        assert_eq!(signers(), count, "{key}");
+    }
+    // What has signed the one and what has signed the other.
+    env.run(&["sign", "dist/manifest.intoto.json", "--key", "three.key"]).code(0);
+    sign("one.key", &[]).code(0);
+    assert_eq!(signers(), 3);
+    let keys = ["-k", "one.pub", "-k", "two.pub", "-k", "three.pub", "--manifest", "dist/manifest.json"];
+    env.run(&[&["verify", "signed.json", "--root", "dist"], &keys[..]].concat()).code(0);
+
+    // An attestation of something else, bare or signed, is not replaced.
+    env.write("site/other.json", bare.replacen('{', "{ ", 1));
+    for _ in 0..2 {
+        let other = env.read("site/other.json");
+        let into = ["sign", "dist/manifest.intoto.json", "--key", "one.key", "--output", "other.json"];
+        let refused = env.run(&into).code(1).stderr;
+        assert!(refused.contains("other.json is there already, and attests something else than dist/"), "{refused}");
+        assert_eq!(env.read("site/other.json"), other);
+        env.run(&["sign", "other.json", "--key", "two.key"]).code(0);
+    }
+}
+
+#[test]
 fn a_wrong_a_missing_a_stripped_and_a_double_signature_are_errors() {
     let env = built();
     let mut shown = vec![verify(&env, &["-k", "one.pub"]).code(8).stderr];
@@ -251,6 +285,24 @@ fn what_is_no_such_key_is_refused() {
 }
 
 /// Keys of other kinds and forms, as OpenSSL 3 and `ssh-keygen` write them, cut where nobody reads on.
+#[test]
+fn a_file_of_several_keys_is_called_that() {
+    let env = built();
+    env.write("site/both.key", [env.read("site/one.key"), env.read("site/two.key")].concat());
+    env.write("site/both.pub", [env.read("site/one.pub"), env.read("site/two.pub")].concat());
+    env.write("site/pair.key", [env.read("site/one.pub"), env.read("site/one.key")].concat());
+    let mut shown = [sign(&env, "both"), sign(&env, "pair")].map(|ran| ran.code(1).stderr).to_vec();
+    shown.push(verify(&env, &["-k", "both.pub"]).code(1).stderr);
+    assert_snapshot!(shown.join("\n"), @r#"
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and both.key is a file of 2 PEM blocks, the first of which is an ed25519 private key
+    hint: write the one that is meant into a file of its own
+    error: an ed25519 private (PKCS#8) key in PEM is wanted, and pair.key is a file of 2 PEM blocks, the first of which is an ed25519 public key
+    hint: give the private key that belongs to it; what it signs, this one verifies
+    error: an ed25519 public (SPKI) key in PEM is wanted, and both.pub is a file of 2 PEM blocks, the first of which is an ed25519 public key
+    hint: write the one that is meant into a file of its own
+    "#);
+}
+
 #[test]
 fn a_key_of_another_kind_or_form_is_called_what_it_is() {
     use base64::Engine as _;
