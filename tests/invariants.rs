@@ -81,8 +81,9 @@ fn pins_plans_steps_and_recipes_do_nothing_but_compute() {
 
 #[test]
 fn what_is_early_does_not_know_what_is_late() {
-    let allowed: [(&str, &[&str]); 9] = [
-        ("error", &[]),
+    let allowed: [(&str, &[&str]); 10] = [
+        ("printable", &[]),
+        ("error", &["printable"]),
         ("digest", &["parallel"]),
         ("clock", &[]),
         ("pins", &["digest", "error", "pins"]),

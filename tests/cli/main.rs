@@ -7,6 +7,9 @@ mod env;
 mod explaining;
 mod fetching;
 mod gating;
+#[path = "../support/http_git.rs"]
+#[allow(dead_code, reason = "the tests of git sources use the rest")]
+mod http_git;
 mod locking;
 mod mini;
 mod planning;
