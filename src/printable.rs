@@ -14,6 +14,21 @@ pub(crate) fn escape_text(text: &str) -> String {
     escape(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
+/// The same, but tabs stay: for a line that others wrote, and that has to stay one line.
+pub(crate) fn escape_line(text: &str) -> String {
+    escape(text, |c| is_hidden(c) && c != '\t')
+}
+
+/// Adds one line to a text of several. Whatever its values have in them, it stays one line: a line
+/// break in the name of a file writes no line of its own.
+macro_rules! add_line {
+    ($text:expr, $($line:tt)+) => {{
+        $text.push_str(&$crate::printable::escape_line(&format!($($line)+)));
+        $text.push('\n');
+    }};
+}
+pub(crate) use add_line;
+
 /// The text without what its urls have of passwords: users and passwords before the host, and the
 /// values of parameters that are named like a credential. A mirror rule of a person's own may have
 /// them, and what is said of it is kept in logs and records, and published.

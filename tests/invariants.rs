@@ -88,7 +88,7 @@ fn what_is_early_does_not_know_what_is_late() {
         ("clock", &[]),
         ("pins", &["digest", "error", "pins"]),
         ("step", &["digest", "pins", "step"]),
-        ("plan", &["digest", "error", "pins", "plan", "step"]),
+        ("plan", &["digest", "error", "pins", "plan", "printable", "step"]),
         ("recipe", &["pins", "plan", "recipe", "step"]),
         ("key", &["digest", "journal", "key", "pins", "step"]),
         ("journal", &["digest", "error", "journal", "key", "pins", "step"]),

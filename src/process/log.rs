@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::printable::without_secrets;
+use crate::printable::{escape_line, without_secrets};
 
 /// The log of one run of one step. What is written here has no password that stood in a url; what
 /// children write is theirs.
@@ -42,9 +42,9 @@ impl StepLog {
     }
 
     /// Writes one line and keeps it for the journal: a fall-back, a retry, anything by which this
-    /// run went another way than the plan's reader expects.
+    /// run went another way than the plan's reader expects. It stays one line, whatever is named in it.
     pub fn note(&self, text: impl Into<String>) {
-        let text = without_secrets(&text.into()).into_owned();
+        let text = escape_line(&without_secrets(&text.into()));
         tracing::warn!("{text}");
         self.line(&format!("note: {text}"));
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);

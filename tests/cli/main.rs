@@ -6,6 +6,7 @@ mod comparing;
 mod env;
 mod explaining;
 mod fetching;
+mod forging;
 mod gating;
 #[path = "../support/http_git.rs"]
 #[allow(dead_code, reason = "the tests of git sources use the rest")]
