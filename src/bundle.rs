@@ -40,6 +40,7 @@ use crate::manifest::Manifest;
 use crate::provenance::{self, Attestation};
 use crate::settings::Settings;
 use crate::step::Action;
+use crate::verify;
 
 /// The file in a vendor directory that says which of its repositories stands for which url.
 pub const MIRRORS: &str = "mirrors.toml";
@@ -157,6 +158,9 @@ pub enum BundleError {
         /// Why.
         reason: String,
     },
+    /// What would be in a bundle is not of one build.
+    #[error("what would be in the bundle does not hold together: {}", in_short(.0))]
+    Contradicts(Vec<Flaw>),
     /// A bundle is not what it says it is.
     #[error("{}", describe(.0))]
     Failed(Checked),
@@ -171,7 +175,7 @@ impl Fault for BundleError {
             Self::Exists { .. } | Self::Both { .. } | Self::Packed { .. } | Self::NoArchive { .. } => Class::Usage,
             Self::OtherBuild { .. } | Self::OtherPlan { .. } => Class::PinMismatch,
             Self::Failed(checked) if checked.findings.iter().all(Flaw::is_of_another_version) => Class::Inconclusive,
-            Self::NoList { .. } | Self::Failed(_) => Class::Artifact,
+            Self::NoList { .. } | Self::Contradicts(_) | Self::Failed(_) => Class::Artifact,
             Self::Io { .. } => Class::Preflight,
             Self::Encoding(error) => error.class(),
         }
@@ -193,6 +197,7 @@ impl Fault for BundleError {
             }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some("the disk is full".into()),
             Self::Io { .. } => None,
+            Self::Contradicts(_) => Some("name manifest and attestation of one build with these pins".into()),
             Self::NoList { .. } => Some("get the bundle again from whoever made it".into()),
             Self::Failed(checked) if checked.findings.iter().all(Flaw::is_of_another_version) => {
                 Some("check it with the version that made it".into())
@@ -204,8 +209,8 @@ impl Fault for BundleError {
 
     fn detail(&self) -> Option<String> {
         match self {
-            Self::Failed(checked) if checked.findings.len() > 1 => {
-                Some(checked.findings.iter().map(Flaw::to_string).collect::<Vec<_>>().join("\n"))
+            Self::Failed(Checked { findings, .. }) | Self::Contradicts(findings) if findings.len() > 1 => {
+                Some(findings.iter().map(Flaw::to_string).collect::<Vec<_>>().join("\n"))
             }
             _ => None,
         }
@@ -213,11 +218,13 @@ impl Fault for BundleError {
 }
 
 fn describe(checked: &Checked) -> String {
-    let bundle = checked.bundle.display();
-    match checked.findings.as_slice() {
-        [only] => format!("the bundle in {bundle} does not hold: {only}"),
-        [first, rest @ ..] => format!("the bundle in {bundle} does not hold: {first}; and {} more", rest.len()),
-        [] => format!("the bundle in {bundle} holds"),
+    format!("the bundle in {} does not hold: {}", checked.bundle.display(), in_short(&checked.findings))
+}
+
+fn in_short(findings: &[Flaw]) -> String {
+    match findings {
+        [first, rest @ ..] if !rest.is_empty() => format!("{first}; and {} more", rest.len()),
+        findings => findings.iter().map(Flaw::to_string).collect(),
     }
 }
 
@@ -292,6 +299,11 @@ pub fn bundle(
         Vec::new()
     };
     let (files, bytes) = contents::write(prepared, &records, &vendored, &root)?;
+    // Nothing is made that `verify` would refuse.
+    let checked = check::examine(&root, &verify::Options::default(), interrupt)?;
+    if !checked.findings.is_empty() {
+        return Err(BundleError::Contradicts(checked.findings).into());
+    }
     interrupt.check()?;
     let name = format!("{}-sources", prepared.plan.recipe);
     let archive_id = match &request.archive {

@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::printable::without_secrets;
+
 /// The class of an error; its number is the process's exit code and is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -77,7 +79,8 @@ pub trait Fault: std::error::Error + Send + Sync + 'static {
     }
 }
 
-/// Any [`Fault`], with the step it happened in when it happened in one.
+/// Any [`Fault`], with the step it happened in when it happened in one. None of its texts has a
+/// password that stood in a url.
 #[derive(Debug)]
 pub struct Error {
     fault: Box<dyn Fault>,
@@ -99,12 +102,12 @@ impl Error {
 
     /// The fault's hint.
     pub fn hint(&self) -> Option<String> {
-        self.fault.hint()
+        self.fault.hint().map(|hint| without_secrets(&hint).into_owned())
     }
 
     /// The fault's lines of context.
     pub fn detail(&self) -> Option<String> {
-        self.fault.detail()
+        self.fault.detail().map(|detail| without_secrets(&detail).into_owned())
     }
 
     /// The step in which it happened.
@@ -117,7 +120,7 @@ impl Error {
         let mut causes = Vec::new();
         let mut next = self.fault.source();
         while let Some(cause) = next {
-            causes.push(cause.to_string());
+            causes.push(without_secrets(&cause.to_string()).into_owned());
             next = cause.source();
         }
         causes
@@ -135,7 +138,7 @@ impl fmt::Display for Error {
         if let Some(step) = &self.step {
             write!(f, "step {step}: ")?;
         }
-        write!(f, "{}", self.fault)
+        f.write_str(&without_secrets(&self.fault.to_string()))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::digest::{Digest, hash_file};
 use crate::error::{Error, Result};
 use crate::exec::local;
 use crate::interrupt::Interrupt;
+use crate::manifest::Manifest;
 use crate::pins::Platform;
 use crate::provenance;
 use crate::verify::{self, Attested};
@@ -124,6 +125,12 @@ pub fn directory_of(path: &Path) -> Option<&Path> {
 ///
 /// Of `options` those count that concern the attestation: keys and policy.
 pub fn check(directory: &Path, options: &verify::Options, interrupt: &Interrupt) -> Result<Checked> {
+    let checked = examine(directory, options, interrupt)?;
+    if checked.findings.is_empty() { Ok(checked) } else { Err(BundleError::Failed(checked).into()) }
+}
+
+/// The same, and leaves it to the caller what findings mean.
+pub(super) fn examine(directory: &Path, options: &verify::Options, interrupt: &Interrupt) -> Result<Checked> {
     let listed = read(&directory.join(CONTENTS))?;
     let mut findings = compare_files(directory, &listed, interrupt)?;
     let whole = findings.is_empty();
@@ -133,8 +140,14 @@ pub fn check(directory: &Path, options: &verify::Options, interrupt: &Interrupt)
     if whole {
         let prepared = follow(directory, &listed, &mut findings);
         let mut wanted = prepared.map(|prepared| provenance::pinned(&prepared.plan)).unwrap_or_default();
+        let path_of_manifest = directory.join("manifest.json");
+        if listed.files.contains_key("manifest.json")
+            && Manifest::read(&path_of_manifest)?.entries(&path_of_manifest)?.is_empty()
+        {
+            findings.push(Flaw::Input { file: "manifest.json".into(), reason: "it lists no artifact".into() });
+        }
         if listed.files.contains_key("attestation.json") {
-            let manifest = Some(directory.join("manifest.json")).filter(|path| path.is_file());
+            let manifest = Some(path_of_manifest).filter(|path| path.is_file());
             let held = verify::hold(&path, manifest.as_deref(), options)?;
             if held.pins != Some(listed.pins) {
                 let found = held.pins.map_or_else(|| "nothing".to_owned(), |pins| pins.to_string());
@@ -154,7 +167,7 @@ pub fn check(directory: &Path, options: &verify::Options, interrupt: &Interrupt)
         let problem = "there is no attestation that could be held against what is demanded".to_owned();
         findings.push(Flaw::Attested { problem, other_version: false });
     }
-    let checked = Checked {
+    Ok(Checked {
         bundle: directory.to_owned(),
         plan: listed.plan,
         files: listed.files.len(),
@@ -162,8 +175,7 @@ pub fn check(directory: &Path, options: &verify::Options, interrupt: &Interrupt)
         bytes: listed.files.values().map(|file| file.size).sum(),
         attestation,
         findings,
-    };
-    if checked.findings.is_empty() { Ok(checked) } else { Err(BundleError::Failed(checked).into()) }
+    })
 }
 
 fn read(path: &Path) -> Result<Listed, BundleError> {

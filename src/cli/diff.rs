@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +12,7 @@ use super::Context;
 use crate::diff::{Options, Report, Verdict, diff};
 use crate::error::{Class, Result};
 use crate::interrupt::Interrupt;
-use crate::printable::escape_text;
+use crate::printable::{add_line, escape_name};
 use crate::process::{Invocation, ask};
 
 /// Flags of `diff`.
@@ -47,9 +46,9 @@ pub(super) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode> {
     context.print(&shown, || {
         let mut text = render(&report);
         for line in shown.diffoscope.iter().flatten() {
-            let _ = writeln!(text, "diffoscope: {line}");
+            add_line!(text, "diffoscope: {line}");
         }
-        escape_text(&text)
+        text
     })?;
     Ok(match report.verdict {
         Verdict::Equal => ExitCode::SUCCESS,
@@ -59,7 +58,8 @@ pub(super) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode> {
 
 /// What a comparison found, each place once above what was found there.
 fn render(report: &Report) -> String {
-    let (left, right) = (report.left.display(), report.right.display());
+    let shown = |path: &Path| escape_name(&path.display().to_string());
+    let (left, right) = (shown(&report.left), shown(&report.right));
     let mut text = match report.verdict {
         Verdict::Equal => return format!("{left} and {right} are equal\n"),
         Verdict::SameUnpacked => {
@@ -71,22 +71,20 @@ fn render(report: &Report) -> String {
     for finding in &report.findings {
         let common = open.iter().zip(&finding.place).take_while(|(one, other)| one == other).count();
         for (depth, name) in finding.place.iter().enumerate().skip(common) {
-            let _ = writeln!(text, "{:width$}{name}", "", width = 2 * (depth + 1));
+            add_line!(text, "{:width$}{name}", "", width = 2 * (depth + 1));
         }
         open = &finding.place;
         let indent = 2 * (finding.place.len() + 1);
         for (sign, value) in [('-', &finding.before), ('+', &finding.after)] {
             let Some(value) = value else { continue };
-            for line in value.lines() {
-                let _ = writeln!(text, "{:indent$}{sign} {line}", "");
-            }
+            add_line!(text, "{:indent$}{sign} {value}", "");
         }
         for line in &finding.lines {
-            let _ = writeln!(text, "{:indent$}  {line}", "");
+            add_line!(text, "{:indent$}  {line}", "");
         }
     }
     if report.left_out > 0 {
-        let _ = writeln!(text, "  … {} more differences; --limit shows more", report.left_out);
+        add_line!(text, "  … {} more differences; --limit shows more", report.left_out);
     }
     text
 }

@@ -1,6 +1,5 @@
 //! `rebuild-model doctor`.
 
-use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,6 +10,7 @@ use crate::build::prepare;
 use crate::doctor::{Diagnosis, Unfit, examine};
 use crate::error::Result;
 use crate::pins::Platform;
+use crate::printable::add_line;
 
 /// Flags of `doctor`.
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ fn render(diagnosis: &Diagnosis) -> String {
             || "not usable".to_owned(),
             |found| format!("{} at {} (sha256 {})", found.version, found.path.display(), found.sha256.short()),
         );
-        let _ = writeln!(text, "  {:<10} wanted {:<16} found {found}", tool.name.as_str(), tool.wanted);
+        add_line!(text, "  {:<10} wanted {:<16} found {found}", tool.name.as_str(), tool.wanted);
     }
     let disk = diagnosis.disk_free_mib.map_or_else(|| "unknown".to_owned(), |mib| format!("{mib} MiB"));
     let isolation = if diagnosis.isolation {
@@ -53,23 +53,24 @@ fn render(diagnosis: &Diagnosis) -> String {
     } else {
         "not available here: steps keep the network"
     };
-    let _ = writeln!(
+    add_line!(
         text,
         "disk      {disk} free, {} MiB needed at {}",
         diagnosis.disk_needed_mib,
         diagnosis.workspace.display()
     );
-    let _ = writeln!(
+    add_line!(
         text,
         "memory    {} MiB free, {} MiB needed by the largest step",
-        diagnosis.memory_free_mib, diagnosis.memory_needed_mib
+        diagnosis.memory_free_mib,
+        diagnosis.memory_needed_mib
     );
-    let _ = writeln!(text, "cores     {}", diagnosis.cores);
-    let _ = writeln!(text, "isolation {isolation}");
+    add_line!(text, "cores     {}", diagnosis.cores);
+    add_line!(text, "isolation {isolation}");
     for problem in &diagnosis.problems {
-        let _ = writeln!(text, "problem   {}", problem.message);
+        add_line!(text, "problem   {}", problem.message);
         if let Some(hint) = &problem.hint {
-            let _ = writeln!(text, "  hint    {hint}");
+            add_line!(text, "  hint    {hint}");
         }
     }
     text

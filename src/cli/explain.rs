@@ -1,6 +1,5 @@
 //! `rebuild-model explain` and `rebuild-model log`.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,7 +14,7 @@ use crate::journal::{Outcome, Output};
 use crate::past::Recorded;
 use crate::pins::Platform;
 use crate::plan::render_step_text;
-use crate::printable::{cut, escape_text};
+use crate::printable::{add_line, cut, escape_text};
 use crate::ui::human_bytes;
 use crate::workspace::check_old;
 
@@ -74,7 +73,7 @@ pub(super) fn show_log(args: &LogArgs, context: &Context) -> Result<ExitCode> {
         }
         let mut text = String::new();
         if log.left_out > 0 && args.tail.is_none() {
-            let _ = writeln!(text, "… {} before this are left out", human_bytes(log.left_out));
+            add_line!(text, "… {} before this are left out", human_bytes(log.left_out));
         }
         text + &escape_text(&log.text)
     })?;
@@ -106,25 +105,27 @@ fn differs(pins: &Path, recorded: &Recorded) -> Option<String> {
 fn render(explanation: &Explanation, note: Option<&str>) -> String {
     let step = &explanation.step;
     let network = if step.network { ", network" } else { "" };
-    let mut text = format!("{} [{}{network}]: {}\n", step.id, step.action.kind(), step.title);
-    let _ = writeln!(text, "of plan {}", explanation.plan);
+    let mut text = String::new();
+    add_line!(text, "{} [{}{network}]: {}", step.id, step.action.kind(), step.title);
+    add_line!(text, "of plan {}", explanation.plan);
     text.push_str(&render_step_text(step));
     for material in &explanation.materials {
-        let _ = writeln!(text, "     takes   {} {} from {}", material.kind, material.name, material.uri);
-        let _ = writeln!(text, "             {}", material.digest);
+        add_line!(text, "     takes   {} {} from {}", material.kind, material.name, material.uri);
+        add_line!(text, "             {}", material.digest);
     }
     let readers: Vec<&str> = explanation.read_by.iter().map(crate::step::StepId::as_str).collect();
     let readers = if readers.is_empty() { "no other step".to_owned() } else { readers.join(" ") };
-    let _ = writeln!(text, "     read by {readers}");
+    add_line!(text, "     read by {readers}");
     if explanation.runs.is_empty() {
         text.push_str("\nit has not run here\n");
     } else {
         render_record(&mut text, explanation);
     }
     if let Some(note) = note {
-        let _ = writeln!(text, "\nnote: {note}");
+        text.push('\n');
+        add_line!(text, "note: {note}");
     }
-    escape_text(&text)
+    text
 }
 
 fn render_record(text: &mut String, explanation: &Explanation) {
@@ -133,25 +134,26 @@ fn render_record(text: &mut String, explanation: &Explanation) {
         text.push_str("  nothing of earlier steps\n");
     }
     for (name, input) in &explanation.inputs {
-        let _ = writeln!(text, "  {name:<36} {}", show_output(input.as_ref()));
+        add_line!(text, "  {name:<36} {}", show_output(input.as_ref()));
     }
     text.push_str("outputs\n");
     for output in &explanation.outputs {
-        let _ = writeln!(text, "  {:<36} {}", output.output, show_made(output));
-        let _ = writeln!(text, "    {}", output.path.display());
+        add_line!(text, "  {:<36} {}", output.output, show_made(output));
+        add_line!(text, "    {}", output.path.display());
     }
     if !explanation.tools.is_empty() {
         text.push_str("tools\n");
     }
     for (name, tool) in &explanation.tools {
-        let _ = writeln!(text, "  {:<12} {} (sha256 {})", name.as_str(), tool.version, tool.sha256);
+        add_line!(text, "  {:<12} {} (sha256 {})", name.as_str(), tool.version, tool.sha256);
     }
     text.push_str("runs\n");
     for run in &explanation.runs {
         render_run(text, run);
     }
     if let Some(log) = &explanation.log {
-        let _ = writeln!(text, "log\n  {}", log.display());
+        text.push_str("log\n");
+        add_line!(text, "  {}", log.display());
     }
 }
 
@@ -162,20 +164,20 @@ fn render_run(text: &mut String, run: &StepRun) {
         Outcome::Interrupted => "interrupted",
     };
     let isolated = if run.isolated { ", without a network" } else { "" };
-    let _ = writeln!(text, "  {} {outcome} after {} ms{isolated}", run.started, run.duration_ms);
-    let _ = writeln!(text, "    key {}", run.key);
-    let _ = writeln!(text, "    {}", run.reason);
+    add_line!(text, "  {} {outcome} after {} ms{isolated}", run.started, run.duration_ms);
+    add_line!(text, "    key {}", run.key);
+    add_line!(text, "    {}", run.reason);
     for cause in &run.changed {
-        let _ = writeln!(text, "      {cause}");
+        add_line!(text, "      {cause}");
     }
     for note in &run.notes {
-        let _ = writeln!(text, "    note: {note}");
+        add_line!(text, "    note: {note}");
     }
     if let Some(error) = &run.error {
-        let _ = writeln!(text, "    error: {}", cut(error, 400));
+        add_line!(text, "    error: {}", cut(error, 400));
     }
     if run.report.as_object().is_some_and(|report| !report.is_empty()) {
-        let _ = writeln!(text, "    reported {}", cut(&run.report.to_string(), 2000));
+        add_line!(text, "    reported {}", cut(&run.report.to_string(), 2000));
     }
 }
 

@@ -1,6 +1,5 @@
 //! `rebuild-model pins check` and `rebuild-model pins lock`.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,6 +13,7 @@ use crate::digest::Digest;
 use crate::error::Result;
 use crate::lock::{Filled, lock};
 use crate::pins::Platform;
+use crate::printable::add_line;
 
 /// What can be done with a pins file.
 #[derive(Debug, Subcommand)]
@@ -80,15 +80,17 @@ fn check(args: &CheckArgs, context: &Context) -> Result<ExitCode> {
         not_recorded: prepared.plan.unrecorded_inputs(),
     };
     context.print(&checked, || {
-        let mut text = format!(
-            "{} is valid: recipe {}, {} steps, plan {}\n",
+        let mut text = String::new();
+        add_line!(
+            text,
+            "{} is valid: recipe {}, {} steps, plan {}",
             file.display(),
             checked.recipe,
             checked.steps,
             checked.plan
         );
         for input in &checked.not_recorded {
-            let _ = writeln!(text, "not recorded: {input}");
+            add_line!(text, "not recorded: {input}");
         }
         text
     })?;
@@ -108,6 +110,11 @@ fn render(filled: &[Filled]) -> String {
     if filled.is_empty() {
         return "every digest is recorded\n".to_owned();
     }
-    let lines = filled.iter().map(|entry| format!("{}\n  - {}\n  + {}", entry.key, entry.before, entry.after));
-    lines.collect::<Vec<_>>().join("\n")
+    let mut text = String::new();
+    for entry in filled {
+        add_line!(text, "{}", entry.key);
+        add_line!(text, "  - {}", entry.before);
+        add_line!(text, "  + {}", entry.after);
+    }
+    text
 }

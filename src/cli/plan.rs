@@ -1,7 +1,6 @@
 //! `rebuild-model plan`, which is also `build --dry-run`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,6 +15,7 @@ use crate::error::Result;
 use crate::host;
 use crate::pins::Platform;
 use crate::plan::{Change, Material, Plan, diff, materials, render_text};
+use crate::printable::add_line;
 use crate::step::Step;
 
 /// Flags of `plan`.
@@ -89,7 +89,7 @@ pub(super) fn show(
         for (name, path) in &shown.tools {
             let wanted = plan.tools.get(name.as_str()).map(|tool| tool.version.to_string()).unwrap_or_default();
             let path = path.as_ref().map_or_else(|| "not on PATH".to_owned(), |path| path.display().to_string());
-            let _ = writeln!(text, "  {name:<12} {wanted:<16} {path}");
+            add_line!(text, "  {name:<12} {wanted:<16} {path}");
         }
         text
     })?;

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::exec::input::{Admitted, InputContext, InputError, Likeness, Wanted};
+use crate::printable::without_secrets;
 use crate::step::{FetchFile, FileOrigin};
 
 /// Obtains the file that `spec` asks for, in the directory `into`.
@@ -15,7 +16,7 @@ use crate::step::{FetchFile, FileOrigin};
 /// somebody changed it. A published file comes from the store when the store has it.
 pub fn fetch(spec: &FetchFile, into: &Path, context: &InputContext) -> Result<Admitted, InputError> {
     let what = match &spec.from {
-        FileOrigin::Url(url) => without_credentials(url),
+        FileOrigin::Url(url) => without_secrets(url).into_owned(),
         FileOrigin::Path(path) => path.to_string(),
     };
     let wanted = Wanted { what, name: &spec.name, sha256: spec.sha256, size: spec.size };
@@ -94,7 +95,7 @@ fn from_disk(wanted: &Wanted, path: &Path, into: &Path, context: &InputContext) 
 /// Downloads it, and once more from its beginning when parts of two transfers made something else.
 fn from_web(wanted: &Wanted, url: &str, into: &Path, context: &InputContext) -> Result<Admitted, InputError> {
     let part = context.scratch.join(format!("download-{}", wanted.name));
-    let from = without_credentials(url);
+    let from = without_secrets(url);
     let admitted = download(wanted, url, &from, &part, context).and_then(|()| wanted.admit(&part, &from, into));
     if admitted.is_err() {
         let _ = std::fs::remove_file(&part);
@@ -153,16 +154,6 @@ fn percent_decoded(text: &str) -> std::ffi::OsString {
     std::ffi::OsString::from_vec(decoded)
 }
 
-/// The url without user and password, for texts that people and logs keep.
-fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    match authority.rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
-        None => url.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,12 +164,5 @@ mod tests {
         assert_eq!(local_path("file:///a/b%20c%zz%2"), Some("/a/b c%zz%2".into()));
         assert_eq!(local_path("file://localhost/a"), Some("/a".into()));
         assert_eq!(local_path("https://host/a"), None);
-    }
-
-    #[test]
-    fn credentials_are_not_shown() {
-        assert_eq!(without_credentials("https://me:secret@host/a@b"), "https://host/a@b");
-        assert_eq!(without_credentials("https://host/a@b"), "https://host/a@b");
-        assert_eq!(without_credentials("/a@b"), "/a@b");
     }
 }

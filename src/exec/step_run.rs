@@ -18,6 +18,7 @@ use crate::journal::{Outcome, Output, Record, ToolRecord};
 use crate::key::{Decision, KeyParts, decide};
 use crate::pins::Name;
 use crate::plan::PlannedTool;
+use crate::printable::without_secrets;
 use crate::process::log::StepLog;
 use crate::step::{OutputRef, Step, StepId};
 use crate::workspace::{check_space, outputs_in};
@@ -69,7 +70,7 @@ pub(super) fn run_step(this: &StepRun<'_>) -> Ended {
         tools: tools.clone(),
         isolated: done.isolated,
         notes: notes.clone(),
-        report: done.report.clone(),
+        report: masked(done.report.clone()),
         error,
         started: started.clone(),
         duration_ms: u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -120,6 +121,17 @@ fn outputs_on_disk(step: &Step, root: &Path, last: Option<&Record>) -> BTreeMap<
         (output.clone(), found.map(|(sha256, size)| Output { sha256, size }))
     };
     step.outputs.iter().map(hash).collect()
+}
+
+/// A report without the passwords of urls, whoever wrote it.
+fn masked(report: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match report {
+        Value::String(text) => without_secrets(&text).into(),
+        Value::Array(values) => values.into_iter().map(masked).collect(),
+        Value::Object(values) => values.into_iter().map(|(key, value)| (key, masked(value))).collect(),
+        other => other,
+    }
 }
 
 type Made = (Performed, BTreeMap<String, Output>);

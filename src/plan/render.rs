@@ -1,33 +1,28 @@
 //! A plan as text for reviewers: every input, every step, every word of every command.
 
-use std::fmt::Write;
-
 use super::{Plan, materials};
+use crate::printable::{add_line, escape_text};
 use crate::step::{Action, Gate, Step, Template};
 
 /// The plan as text. `reason` says for each step why it would run, or that it would not.
-///
-/// Writing to a `String` cannot fail, so the results of `writeln!` are dropped throughout.
 pub fn render_text(plan: &Plan, reason: impl Fn(&Step) -> String) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "plan {} of recipe {} for {}", plan.digest(), plan.recipe, plan.platform);
-    let _ = writeln!(text, "\ninputs");
+    add_line!(text, "plan {} of recipe {} for {}", plan.digest(), plan.recipe, plan.platform);
+    text.push_str("\ninputs\n");
     for material in materials(plan) {
         let size = material.size.map_or_else(String::new, |size| format!(" {size} bytes"));
-        let _ = writeln!(
-            text,
-            "  {:<12} {:<28} {}\n{:43}{}{size}",
-            material.kind, material.name, material.uri, "", material.digest
-        );
+        add_line!(text, "  {:<12} {:<28} {}", material.kind, material.name, material.uri);
+        add_line!(text, "{:43}{}{size}", "", material.digest);
     }
-    let _ = writeln!(text, "\nsteps");
+    text.push_str("\nsteps\n");
     for (index, step) in plan.steps.iter().enumerate() {
         render_step(&mut text, index + 1, step, &reason(step));
     }
+    text.push('\n');
     let cost = |pick: fn(&Step) -> u32| plan.steps.iter().map(|step| u64::from(pick(step))).sum::<u64>();
-    let _ = writeln!(
+    add_line!(
         text,
-        "\nestimates: {} steps, {} CPU s, {} MiB of disk, at most {} MiB of memory in one step",
+        "estimates: {} steps, {} CPU s, {} MiB of disk, at most {} MiB of memory in one step",
         plan.steps.len(),
         cost(|step| step.cost.cpu_s),
         cost(|step| step.cost.disk_mib),
@@ -38,8 +33,8 @@ pub fn render_text(plan: &Plan, reason: impl Fn(&Step) -> String) -> String {
 
 fn render_step(text: &mut String, number: usize, step: &Step, reason: &str) {
     let network = if step.network { ", network" } else { "" };
-    let _ = writeln!(text, "{number:3}. {} [{}{network}]: {}", step.id, step.action.kind(), step.title);
-    let _ = writeln!(text, "     {reason}");
+    add_line!(text, "{number:3}. {} [{}{network}]: {}", step.id, step.action.kind(), step.title);
+    add_line!(text, "     {reason}");
     render_body(text, step);
 }
 
@@ -53,71 +48,74 @@ pub fn render_step_text(step: &Step) -> String {
 fn render_body(text: &mut String, step: &Step) {
     if !step.inputs.is_empty() {
         let inputs: Vec<String> = step.inputs.iter().map(|input| format!("{}/{}", input.step, input.output)).collect();
-        let _ = writeln!(text, "     reads   {}", inputs.join(" "));
+        add_line!(text, "     reads   {}", inputs.join(" "));
     }
-    let _ = writeln!(text, "     makes   {}", step.outputs.join(" "));
+    add_line!(text, "     makes   {}", step.outputs.join(" "));
     for (name, value) in &step.environment {
-        let _ = writeln!(text, "     env     {name}={}", quote_template(value));
+        add_line!(text, "     env     {name}={}", quote_template(value));
     }
     render_action(text, &step.action);
     let cost = step.cost;
-    let _ = writeln!(
+    add_line!(
         text,
         "     about   {} CPU s, {} MiB of memory, {} MiB on disk",
-        cost.cpu_s, cost.memory_mib, cost.disk_mib
+        cost.cpu_s,
+        cost.memory_mib,
+        cost.disk_mib
     );
 }
 
 fn render_action(text: &mut String, action: &Action) {
     match action {
         Action::Run(run) => {
-            let _ = writeln!(text, "     in      {}", run.directory);
+            add_line!(text, "     in      {}", run.directory);
             for command in &run.commands {
-                let _ = writeln!(text, "     $ {}", render_command(command));
+                // The words of a command may have line breaks: scripts do.
+                text.push_str(&escape_text(&format!("     $ {}\n", render_command(command))));
             }
         }
         Action::Collect(collect) => {
             for copy in &collect.copies {
-                let _ = writeln!(text, "     copy    {} → {}", copy.from, copy.to);
+                add_line!(text, "     copy    {} → {}", copy.from, copy.to);
             }
         }
         Action::Unpack(unpack) => {
             let only = if unpack.only.is_empty() { String::new() } else { format!(", only {}", unpack.only.join(" ")) };
-            let _ = writeln!(text, "     unpack  {}, {} leading parts dropped{only}", unpack.archive, unpack.strip);
+            add_line!(text, "     unpack  {}, {} leading parts dropped{only}", unpack.archive, unpack.strip);
         }
         Action::Patch(patch) => {
             for file in &patch.patches {
-                let _ = writeln!(text, "     patch   {} with {} ({})", patch.tree, file.file, file.sha256);
+                add_line!(text, "     patch   {} with {} ({})", patch.tree, file.file, file.sha256);
                 for (path, images) in &file.images {
                     let show = |id: Option<String>| id.unwrap_or_else(|| "absent".to_owned());
                     let before = show(images.before.as_ref().map(ToString::to_string));
                     let after = show(images.after.as_ref().map(ToString::to_string));
-                    let _ = writeln!(text, "             {path} {before} → {after}");
+                    add_line!(text, "             {path} {before} → {after}");
                 }
             }
         }
         Action::CheckGraph(check) => {
-            let _ = writeln!(
+            add_line!(
                 text,
                 "     wants   {} int64 [1, any] alone, {} float32 [any, any, {}], operators of version {}, at most {} bytes",
-                check.input, check.output, check.vocabulary, check.opset, check.size_limit
+                check.input,
+                check.output,
+                check.vocabulary,
+                check.opset,
+                check.size_limit
             );
         }
         Action::CheckSymbols(check) => {
-            let _ = writeln!(text, "     check   {} exports {}", check.library, check.exports.join(" "));
+            add_line!(text, "     check   {} exports {}", check.library, check.exports.join(" "));
         }
         Action::Gate(gate) => render_gate(text, gate),
         Action::Package(package) => {
             for artifact in &package.artifacts {
                 let encoding = artifact.encoding.name();
-                let _ = writeln!(
-                    text,
-                    "     deliver {} as {} ({}, {encoding})",
-                    artifact.from, artifact.path, artifact.role
-                );
+                add_line!(text, "     deliver {} as {} ({}, {encoding})", artifact.from, artifact.path, artifact.role);
             }
             let (destination, manifest) = (&package.destination, &package.manifest);
-            let _ = writeln!(
+            add_line!(
                 text,
                 "     into    {destination}, manifest {manifest}, at most {} bytes a file{}",
                 package.size_limit,
@@ -131,7 +129,7 @@ fn render_action(text: &mut String, action: &Action) {
 
 fn render_gate(text: &mut String, gate: &Gate) {
     for library in &gate.libraries {
-        let _ = writeln!(text, "     judge   {} as {}", library.library, library.path);
+        add_line!(text, "     judge   {} as {}", library.library, library.path);
         let settings = library.settings.iter().map(|(key, value)| format!("{key}={value}"));
         let quantization = library.quantization.iter().map(|name| format!("quantization={name}"));
         let expected = settings.chain(quantization).collect::<Vec<_>>().join(" ");
@@ -142,19 +140,19 @@ fn render_gate(text: &mut String, gate: &Gate) {
         ];
         for (word, line) in lines {
             if let Some(line) = line.filter(|line| !line.is_empty()) {
-                let _ = writeln!(text, "             {word:<7} {line}");
+                add_line!(text, "             {word:<7} {line}");
             }
         }
     }
     if let Some(module) = &gate.browser_module {
-        let _ = writeln!(text, "     against {module}");
+        add_line!(text, "     against {module}");
     }
     for file in &gate.files {
-        let _ = writeln!(text, "     search  {} for names of this machine", file.from);
+        add_line!(text, "     search  {} for names of this machine", file.from);
     }
     if !gate.accept.is_empty() {
         let rules = gate.accept.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(" ");
-        let _ = writeln!(text, "     accept  breaks of {rules}");
+        add_line!(text, "     accept  breaks of {rules}");
     }
 }
 

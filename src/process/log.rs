@@ -5,7 +5,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The log of one run of one step.
+use crate::printable::{escape_line, without_secrets};
+
+/// The log of one run of one step. What is written here has no password that stood in a url; what
+/// children write is theirs.
 #[derive(Debug)]
 pub struct StepLog {
     path: PathBuf,
@@ -35,13 +38,13 @@ impl StepLog {
     /// Writes one line. A log that cannot be written does not fail the step; its disk is full, and
     /// the step's own writes will say so.
     pub fn line(&self, text: &str) {
-        let _ = (&self.file).write_all(format!("{text}\n").as_bytes());
+        let _ = (&self.file).write_all(format!("{}\n", without_secrets(text)).as_bytes());
     }
 
     /// Writes one line and keeps it for the journal: a fall-back, a retry, anything by which this
-    /// run went another way than the plan's reader expects.
+    /// run went another way than the plan's reader expects. It stays one line, whatever is named in it.
     pub fn note(&self, text: impl Into<String>) {
-        let text = text.into();
+        let text = escape_line(&without_secrets(&text.into()));
         tracing::warn!("{text}");
         self.line(&format!("note: {text}"));
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);

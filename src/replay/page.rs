@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Outcome, Report, RunReport};
 use crate::diff::Finding;
-use crate::printable::escape_text;
+use crate::printable::{escape_line, escape_text};
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}\
 h1{font-size:1.4em}h2{font-size:1.15em;margin-top:2em}code,pre{font:14px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}\
@@ -114,13 +114,13 @@ fn render_run(page: &mut String, number: usize, run: &RunReport) {
     }
 }
 
-/// A finding as lines.
+/// A finding as lines, of which none is a name's or a value's own.
 pub fn show_finding(finding: &Finding) -> String {
     let mut lines = vec![finding.place.join(" / ")];
     lines.extend(finding.before.as_ref().map(|value| format!("- {value}")));
     lines.extend(finding.after.as_ref().map(|value| format!("+ {value}")));
     lines.extend(finding.lines.iter().cloned());
-    lines.join("\n")
+    lines.iter().map(|line| escape_line(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Text that cannot become markup, nor hide anything.

@@ -9,14 +9,15 @@ use crate::build::BuildReport;
 use crate::error::Error;
 use crate::gate::{Finding, Severity};
 use crate::pins::Encoding;
-use crate::printable::{cut, escape_name, escape_text};
+use crate::printable::{add_line, cut, escape_line, escape_name};
 use crate::verify::{Attested, Report};
 
 /// The most characters of a line of an error.
 const LONGEST_LINE: usize = 400;
 
 /// The error as a person reads it: what, why, context, hint. What files and tools contributed can
-/// neither command the terminal nor fill it with one line.
+/// neither command the terminal nor fill it with one line, nor begin a line: every one but our own
+/// stands behind a bar, those of a message of several lines too (a parser's report with its caret).
 pub fn render_error(error: &Error, color: bool) -> String {
     let (red, bold, end) = if color { ("\x1b[31;1m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
     let mut text = format!("{red}error{end}: {}", shown(&error.to_string()));
@@ -24,9 +25,7 @@ pub fn render_error(error: &Error, color: bool) -> String {
         let _ = write!(text, "\n  because: {}", shown(&cause));
     }
     if let Some(detail) = error.detail() {
-        for line in detail.lines() {
-            let _ = write!(text, "\n  | {}", shown(line));
-        }
+        let _ = write!(text, "\n  | {}", shown(&detail));
     }
     if let Some(hint) = error.hint() {
         let _ = write!(text, "\n{bold}hint{end}: {}", shown(&hint));
@@ -35,8 +34,9 @@ pub fn render_error(error: &Error, color: bool) -> String {
 }
 
 fn shown(text: &str) -> String {
-    let lines = text.split('\n').map(|line| escape_text(&cut(line.strip_suffix('\r').unwrap_or(line), LONGEST_LINE)));
-    lines.collect::<Vec<_>>().join("\n")
+    let lines = text.trim_end_matches('\n').split('\n');
+    let lines = lines.map(|line| escape_line(&cut(line.strip_suffix('\r').unwrap_or(line), LONGEST_LINE)));
+    lines.collect::<Vec<_>>().join("\n  | ")
 }
 
 /// The error as a JSON object. `class` and `exitCode` are stable.
@@ -56,22 +56,19 @@ pub fn render_error_json(error: &Error) -> Value {
 
 /// What a build did, as a person reads it.
 pub fn render_build(report: &BuildReport) -> String {
-    let mut text = format!(
-        "{} steps ran, {} stood from an earlier run\nplan      {}\nworkspace {}\nmanifest  {}\nattested  {}\n",
-        report.ran.len(),
-        report.fresh.len(),
-        report.plan,
-        report.workspace.display(),
-        report.manifest.display(),
-        report.attestation.display(),
-    );
+    let mut text = String::new();
+    add_line!(text, "{} steps ran, {} stood from an earlier run", report.ran.len(), report.fresh.len());
+    add_line!(text, "plan      {}", report.plan);
+    add_line!(text, "workspace {}", report.workspace.display());
+    add_line!(text, "manifest  {}", report.manifest.display());
+    add_line!(text, "attested  {}", report.attestation.display());
     for (step, notes) in &report.notes {
         for note in notes {
-            let _ = writeln!(text, "note      {step}: {note}");
+            add_line!(text, "note      {step}: {note}");
         }
     }
     for (path, artifact) in &report.artifacts {
-        let _ = writeln!(text, "{path}");
+        add_line!(text, "{path}");
         let line = |name: &str, id: &FileId| format!("  {name:<8} {} {}\n", id.sha256, human_bytes(id.size));
         if artifact.encoding == Encoding::Identity {
             text.push_str(&line("sha256", &artifact.packed));
@@ -89,11 +86,10 @@ pub fn render_build(report: &BuildReport) -> String {
             }
         }
         for reason in report.reasons.get(path).into_iter().flatten() {
-            let _ = writeln!(text, "  because  {reason}");
+            add_line!(text, "  because  {reason}");
         }
     }
-    // Names of files and notes of tools stand in it.
-    escape_text(&text)
+    text
 }
 
 /// What the gates found, as a person reads it.
@@ -192,7 +188,18 @@ mod tests {
         let (one, two) = (r"one\u{1b}]0;title\u{7}\u{9b}2J", "\ttwo\\u{8}\\rthree");
         assert_eq!(
             render_error(&error, false),
-            format!("error: {one}\n{two}\n  because: {one}\n{two}\n  | {one}\n  | {two}\nhint: {one}\n{two}")
+            [
+                &format!("error: {one}"),
+                "  | TWO",
+                &format!("  because: {one}"),
+                "  | TWO",
+                &format!("  | {one}"),
+                "  | TWO",
+                &format!("hint: {one}"),
+                "  | TWO"
+            ]
+            .join("\n")
+            .replace("TWO", two)
         );
         assert_eq!(render_error(&error, true).matches('\u{1b}').count(), 4, "only our own colours");
         assert_eq!(render_error_json(&error)["error"]["detail"], *error.detail().unwrap());
@@ -203,6 +210,6 @@ mod tests {
         let error = hostile(&format!("{}\nshort", "é".repeat(1_000_000)));
         let text = render_error(&error, false);
         assert_eq!(text.matches("… (999600 more characters)\n").count(), 4, "{text}");
-        assert!(text.ends_with("\nshort") && text.chars().count() < 2000, "{text}");
+        assert!(text.ends_with("\n  | short") && text.chars().count() < 2000, "{text}");
     }
 }

@@ -4,6 +4,7 @@ use rebuild_model::digest::Digest;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::env::{TestEnv, build_arguments};
+use crate::http_git::{Behaviour, HttpGit};
 use crate::mini::{UV, mini, tgz};
 
 /// The first value of `key` in the table `[git.NAME]`.
@@ -72,6 +73,74 @@ fn a_mirror_serves_what_its_place_does_not() {
     env.write("config/rebuild-model/config.toml", "[mirrors\n");
     env.build(&["-w", &env.text("never")]).code(1);
     env.run(&["build", "--mirror", "no rule"]).code(1);
+}
+
+#[test]
+fn a_mirrors_password_is_written_nowhere() {
+    let secrets = ["S3CRETPW", "T0KEN"];
+    for has_git in [false, true] {
+        let env = mini();
+        if has_git {
+            std::os::unix::fs::symlink(which::which("git").unwrap(), env.path("bin/git")).unwrap();
+        }
+        std::fs::create_dir(env.path("nothing")).unwrap();
+        let serve = |root| HttpGit::serve(Behaviour { root, any_commit: true, ..Behaviour::default() });
+        let (empty, full) = (serve(env.path("nothing")), serve(env.path("site/repositories")));
+        // Rules, the workspace, the exit code.
+        let rule = |server: &HttpGit, query: &str| {
+            let place = server.url("").replace("http://", "http://user:S3CRETPW@");
+            format!("\"./repositories/{query}\" = \"{place}{query}\"\n")
+        };
+        let query = format!("\"./repositories/decoder.git\" = \"{}?private_token=T0KEN\"\n", full.url("decoder.git"));
+        let cases = [
+            (rule(&empty, ""), "falls-back", 0),
+            (query, "falls-back-too", 0),
+            (rule(&full, ""), "served", 0),
+            (rule(&empty, ""), "fails", 4),
+            ("\"./repositories/\" = \"http://user:S3CRETPW@127.0.0.1:1/ \"\n".to_owned(), "invalid", 1),
+        ];
+        for (rules, name, code) in cases {
+            if name == "fails" {
+                std::fs::rename(env.path("site/repositories"), env.path("hidden")).unwrap();
+            }
+            env.write("config/rebuild-model/config.toml", format!("[mirrors]\n{rules}"));
+            let workspace = env.text(name);
+            let ran = env.run(&[
+                "build",
+                "--vendor",
+                "../vendor",
+                "--memory",
+                "100000",
+                "--progress",
+                "none",
+                "-vv",
+                "-w",
+                &workspace,
+            ]);
+            let ran = ran.code(code);
+            let json = env.run(&["explain", "decoder", "-w", &workspace, "--format", "json"]);
+            let mut texts = vec![ran.stdout, ran.stderr, json.stdout, json.stderr];
+            for directory in [name, "site/dist"] {
+                let entries = walkdir::WalkDir::new(env.path(directory)).into_iter().filter_map(Result::ok);
+                let files = entries.filter(|entry| entry.file_type().is_file());
+                texts.extend(files.map(|file| {
+                    format!(
+                        "{}: {}",
+                        file.path().display(),
+                        String::from_utf8_lossy(&std::fs::read(file.path()).unwrap())
+                    )
+                }));
+            }
+            for (text, secret) in texts.iter().flat_map(|text| secrets.map(|secret| (text, secret))) {
+                assert!(!text.contains(secret), "{name}: {text}");
+            }
+            let journal = format!("{name}/journal.jsonl");
+            match code {
+                1 => {}
+                _ => assert!(env.read(&journal).contains("http://127.0.0.1:"), "{name}: the mirror was not asked"),
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,11 @@ mod comparing;
 mod env;
 mod explaining;
 mod fetching;
+mod forging;
 mod gating;
+#[path = "../support/http_git.rs"]
+#[allow(dead_code, reason = "the tests of git sources use the rest")]
+mod http_git;
 mod locking;
 mod mini;
 mod planning;

@@ -17,27 +17,27 @@ fn refused(from: &str, to: &str) -> String {
 fn an_unknown_key_is_shown_where_it_stands() {
     assert_snapshot!(refused("max_batch_size = 1", "max_batch_size = 1\nmax_batch = 2"), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 7, column 1
-      |
-    7 | max_batch = 2
-      | ^^^^^^^^^
-    unknown field `max_batch`, expected one of `model`, `max_batch_size`, `ffi_version`, `ffi_exports`
+      | TOML parse error at line 7, column 1
+      |   |
+      | 7 | max_batch = 2
+      |   | ^^^^^^^^^
+      | unknown field `max_batch`, expected one of `model`, `max_batch_size`, `ffi_version`, `ffi_exports`
     "#);
     assert_snapshot!(refused("install = \"install Em", "instal = \"install Em"), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 55, column 1
-       |
-    55 | instal = "install Emscripten 3.1.6 or newer"
-       | ^^^^^^
-    unknown field `instal`, expected one of `version`, `install`, `archive`
+      | TOML parse error at line 55, column 1
+      |    |
+      | 55 | instal = "install Emscripten 3.1.6 or newer"
+      |    | ^^^^^^
+      | unknown field `instal`, expected one of `version`, `install`, `archive`
     "#);
     assert_snapshot!(refused("[recipe.tvm-webgpu]", "[recipe.tvm]"), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 4, column 9
-      |
-    4 | [recipe.tvm]
-      |         ^^^
-    unknown variant `tvm`, expected one of `tvm-webgpu`, `mlc-webgpu`, `onnx-int8`
+      | TOML parse error at line 4, column 9
+      |   |
+      | 4 | [recipe.tvm]
+      |   |         ^^^
+      | unknown variant `tvm`, expected one of `tvm-webgpu`, `mlc-webgpu`, `onnx-int8`
     "#);
 }
 
@@ -45,35 +45,35 @@ fn an_unknown_key_is_shown_where_it_stands() {
 fn a_value_of_another_type_is_shown_where_it_stands() {
     assert_snapshot!(refused("max_batch_size = 1", "max_batch_size = \"1\""), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 6, column 18
-      |
-    6 | max_batch_size = "1"
-      |                  ^^^
-    invalid type: string "1", expected a nonzero u16
+      | TOML parse error at line 6, column 18
+      |   |
+      | 6 | max_batch_size = "1"
+      |   |                  ^^^
+      | invalid type: string "1", expected a nonzero u16
     "#);
     assert_snapshot!(refused("max_batch_size = 1", "max_batch_size = -1"), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 6, column 18
-      |
-    6 | max_batch_size = -1
-      |                  ^^
-    invalid value: integer `-1`, expected a nonzero u16
+      | TOML parse error at line 6, column 18
+      |   |
+      | 6 | max_batch_size = -1
+      |   |                  ^^
+      | invalid value: integer `-1`, expected a nonzero u16
     "#);
     assert_snapshot!(refused("version = \">=9\"", "version = \"latest\""), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 58, column 11
-       |
-    58 | version = "latest"
-       |           ^^^^^^^^
-    `latest` is not a version: numbers between dots are wanted, with `=`, `>=`, `>`, `<=` or `<` before them in a range
+      | TOML parse error at line 58, column 11
+      |    |
+      | 58 | version = "latest"
+      |    |           ^^^^^^^^
+      | `latest` is not a version: numbers between dots are wanted, with `=`, `>=`, `>`, `<=` or `<` before them in a range
     "#);
     assert_snapshot!(refused("registry = \"npm\"", "registry = \"cargo\""), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 35, column 12
-       |
-    35 | registry = "cargo"
-       |            ^^^^^^^
-    unknown variant `cargo`, expected `pypi` or `npm`
+      | TOML parse error at line 35, column 12
+      |    |
+      | 35 | registry = "cargo"
+      |    |            ^^^^^^^
+      | unknown variant `cargo`, expected `pypi` or `npm`
     "#);
 }
 
@@ -85,29 +85,29 @@ fn a_commit_is_given_in_full_and_in_lower_case() {
     env.edit("site/pins.toml", line, "commit = \"0123456\"");
     assert_snapshot!(env.run(&["pins", "check"]).code(1).stderr, @r#"
     error: pins.toml is not valid
-    TOML parse error at line 12, column 10
-       |
-    12 | commit = "0123456"
-       |          ^^^^^^^^^
-    `0123456` is not a full git object id: 40 lower-case hexadecimal digits
+      | TOML parse error at line 12, column 10
+      |    |
+      | 12 | commit = "0123456"
+      |    |          ^^^^^^^^^
+      | `0123456` is not a full git object id: 40 lower-case hexadecimal digits
     "#);
     env.write("site/pins.toml", pins.replace(line, "commit = \"0123456789ABCDEF0123456789abcdef01234567\""));
     assert_snapshot!(env.run(&["pins", "check"]).code(1).stderr, @r#"
     error: pins.toml is not valid
-    TOML parse error at line 12, column 10
-       |
-    12 | commit = "0123456789ABCDEF0123456789abcdef01234567"
-       |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    `0123456789ABCDEF0123456789abcdef01234567` is not a full git object id: 40 lower-case hexadecimal digits
+      | TOML parse error at line 12, column 10
+      |    |
+      | 12 | commit = "0123456789ABCDEF0123456789abcdef01234567"
+      |    |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      | `0123456789ABCDEF0123456789abcdef01234567` is not a full git object id: 40 lower-case hexadecimal digits
     "#);
     env.write("site/pins.toml", pins.replace(line, "commit = \"main\""));
     assert_snapshot!(env.run(&["pins", "check"]).code(1).stderr, @r#"
     error: pins.toml is not valid
-    TOML parse error at line 12, column 10
-       |
-    12 | commit = "main"
-       |          ^^^^^^
-    `main` is not a full git object id: 40 lower-case hexadecimal digits
+      | TOML parse error at line 12, column 10
+      |    |
+      | 12 | commit = "main"
+      |    |          ^^^^^^
+      | `main` is not a full git object id: 40 lower-case hexadecimal digits
     "#);
 }
 
@@ -122,21 +122,21 @@ fn a_pins_file_has_one_recipe() {
     let second = "[recipe.mlc-webgpu]\nmodel = \"x\"\n\n[tool.uv]";
     assert_snapshot!(refused("[tool.uv]", second), @r#"
     error: pins.toml is not valid
-    at line 60, column 9
-       |
-    60 | [recipe.mlc-webgpu]
-       |         ^^^^^^^^^^
-    a pins file has one recipe, and [recipe.tvm-webgpu] came before this one: give it a file of its own
+      | at line 60, column 9
+      |    |
+      | 60 | [recipe.mlc-webgpu]
+      |    |         ^^^^^^^^^^
+      | a pins file has one recipe, and [recipe.tvm-webgpu] came before this one: give it a file of its own
     "#);
     let env = TestEnv::new();
     env.write("site/pins.toml", "schema = 1\n\n[recipe]\n");
     assert_snapshot!(env.run(&["pins", "check"]).code(1).stderr, @r#"
     error: pins.toml is not valid
-    at line 3, column 1
-      |
-    3 | [recipe]
-      | ^^^^^^^^
-    no recipe is named: a table [recipe.NAME] with its parameters is wanted
+      | at line 3, column 1
+      |   |
+      | 3 | [recipe]
+      |   | ^^^^^^^^
+      | no recipe is named: a table [recipe.NAME] with its parameters is wanted
     "#);
     env.write("site/pins.toml", "schema = 1\nrecipe = \"tvm-webgpu\"\n");
     env.run(&["pins", "check"]).code(1);
@@ -166,15 +166,15 @@ fn a_pins_file_can_be_named_or_is_told_how() {
 fn ids_are_unique() {
     assert_snapshot!(refused("[tool.cxx]", "[git.overlay]"), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 57, column 6
-       |
-    57 | [git.overlay]
-       |      ^^^^^^^
-    duplicate key
+      | TOML parse error at line 57, column 6
+      |    |
+      | 57 | [git.overlay]
+      |    |      ^^^^^^^
+      | duplicate key
     "#);
     assert_snapshot!(refused("[tool.cxx]\nversion = \">=9\"", "[file.overlay]\npath = \"a\"\nsha256 = \"not-recorded\""), @r#"
     error: pins.toml is not valid
-    duplicate id: `overlay` is both [git.overlay] and [file.overlay]
+      | duplicate id: `overlay` is both [git.overlay] and [file.overlay]
     "#);
     // A pin may not have the name of one of the recipe's own steps either.
     let env = mini();
@@ -188,27 +188,27 @@ fn a_cycle_of_overrides_is_named() {
     let cycle = "[git.overlay]\nsubmodules = { \"a/b\" = { commit = \"0123456789abcdef0123456789abcdef01234567\", source = \"decoder\" } }";
     assert_snapshot!(refused("[git.overlay]", cycle), @r#"
     error: pins.toml is not valid
-    at line 19, column 88
-       |
-    19 | submodules = { "a/b" = { commit = "<id>", source = "decoder" } }
-       |                                                                                        ^^^^^^^^^
-    cycle of submodule overrides: decoder → overlay → decoder
+      | at line 19, column 88
+      |    |
+      | 19 | submodules = { "a/b" = { commit = "<id>", source = "decoder" } }
+      |    |                                                                                        ^^^^^^^^^
+      | cycle of submodule overrides: decoder → overlay → decoder
     "#);
     assert_snapshot!(refused("source = \"overlay\"", "source = \"decoder\""), @r#"
     error: pins.toml is not valid
-    at line 16, column 86
-       |
-    16 | "3rdparty/overlay" = { commit = "<id>", source = "decoder" } # a newer one
-       |                                                                                      ^^^^^^^^^
-    [git.decoder.submodules] "3rdparty/overlay": a source cannot stand inside itself
+      | at line 16, column 86
+      |    |
+      | 16 | "3rdparty/overlay" = { commit = "<id>", source = "decoder" } # a newer one
+      |    |                                                                                      ^^^^^^^^^
+      | [git.decoder.submodules] "3rdparty/overlay": a source cannot stand inside itself
     "#);
     assert_snapshot!(refused("source = \"overlay\"", "source = \"nothing\""), @r#"
     error: pins.toml is not valid
-    at line 16, column 86
-       |
-    16 | "3rdparty/overlay" = { commit = "<id>", source = "nothing" } # a newer one
-       |                                                                                      ^^^^^^^^^
-    [git.decoder.submodules] "3rdparty/overlay": there is no [git.nothing]
+      | at line 16, column 86
+      |    |
+      | 16 | "3rdparty/overlay" = { commit = "<id>", source = "nothing" } # a newer one
+      |    |                                                                                      ^^^^^^^^^
+      | [git.decoder.submodules] "3rdparty/overlay": there is no [git.nothing]
     "#);
 }
 
@@ -241,50 +241,50 @@ fn an_address_that_nobody_fetches_or_that_holds_a_secret_is_refused() {
     let shown = [url("javascript:alert(1)"), url("--upload-pack=touch"), url("https://me:secret@example.org/x.git")];
     assert_snapshot!(shown.join("\n"), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 11, column 7
-       |
-    11 | url = "javascript:alert(1)"
-       |       ^^^^^^^^^^^^^^^^^^^^^
-    this is not the address of a git repository: nobody fetches from `javascript:`; a host is written ssh://javascript/PATH, a path with a colon ./javascript:…
+      | TOML parse error at line 11, column 7
+      |    |
+      | 11 | url = "javascript:alert(1)"
+      |    |       ^^^^^^^^^^^^^^^^^^^^^
+      | this is not the address of a git repository: nobody fetches from `javascript:`; a host is written ssh://javascript/PATH, a path with a colon ./javascript:…
     error: pins.toml is not valid
-    TOML parse error at line 11, column 7
-       |
-    11 | url = "--upload-pack=touch"
-       |       ^^^^^^^^^^^^^^^^^^^^^
-    this is not the address of a git repository: it begins with `-`, and would be taken for an option
+      | TOML parse error at line 11, column 7
+      |    |
+      | 11 | url = "--upload-pack=touch"
+      |    |       ^^^^^^^^^^^^^^^^^^^^^
+      | this is not the address of a git repository: it begins with `-`, and would be taken for an option
     error: pins.toml is not valid
-    TOML parse error at line 11, column 7
-       |
-    11 | url = "https://me:secret@example.org/x.git"
-       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    this is not the address of a git repository: it has a user or a password in it, which the pins would publish and an attestation carry: leave it out, and let a mirror rule of your own have it (--mirror, or [mirrors] in config.toml)
+      | TOML parse error at line 11, column 7
+      |    |
+      | 11 | url = "https://example.org/x.git"
+      |    |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      | this is not the address of a git repository: it has a user or a password in it, which the pins would publish and an attestation carry: leave it out, and let a mirror rule of your own have it (--mirror, or [mirrors] in config.toml)
     "#);
     let submodule = refused("source = \"overlay\"", "url = \"ext::sh -c true\"");
     assert_snapshot!(submodule, @r#"
     error: pins.toml is not valid
-    TOML parse error at line 16, column 83
-       |
-    16 | "3rdparty/overlay" = { commit = "<id>", url = "ext::sh -c true" } # a newer one
-       |                                                                                   ^^^^^^^^^^^^^^^^^
-    this is not the address of a git repository: `ext::` names no place but a program
+      | TOML parse error at line 16, column 83
+      |    |
+      | 16 | "3rdparty/overlay" = { commit = "<id>", url = "ext::sh -c true" } # a newer one
+      |    |                                                                                   ^^^^^^^^^^^^^^^^^
+      | this is not the address of a git repository: `ext::` names no place but a program
     "#);
     let file = "[file.more]\nurl = \"ftp://example.org/x\"\nsha256 = \"not-recorded\"\n\n[tool.uv]";
     assert_snapshot!(refused("[tool.uv]", file), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 61, column 7
-       |
-    61 | url = "ftp://example.org/x"
-       |       ^^^^^^^^^^^^^^^^^^^^^
-    this is not the url of a file: it has to begin with one of https://, http://, file://
+      | TOML parse error at line 61, column 7
+      |    |
+      | 61 | url = "ftp://example.org/x"
+      |    |       ^^^^^^^^^^^^^^^^^^^^^
+      | this is not the url of a file: it has to begin with one of https://, http://, file://
     "#);
     let archive = "[tool.uv]\narchive.linux-x86_64 = { url = \"https://example.org/uv?token=x\", sha256 = \"not-recorded\", program = \"uv\" }\n";
     assert_snapshot!(refused("[tool.uv]\n", archive), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 61, column 32
-       |
-    61 | archive.linux-x86_64 = { url = "https://example.org/uv?token=x", sha256 = "not-recorded", program = "uv" }
-       |                                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    this is not the url of a file: its parameter `token` is a credential, which the pins would publish and an attestation carry: leave it out, and let a mirror rule of your own have it (--mirror, or [mirrors] in config.toml)
+      | TOML parse error at line 61, column 32
+      |    |
+      | 61 | archive.linux-x86_64 = { url = "https://example.org/uv?token=…", sha256 = "not-recorded", program = "uv" }
+      |    |                                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      | this is not the url of a file: its parameter `token` is a credential, which the pins would publish and an attestation carry: leave it out, and let a mirror rule of your own have it (--mirror, or [mirrors] in config.toml)
     "#);
 }
 
@@ -297,23 +297,23 @@ fn a_package_is_named_by_what_its_client_takes_for_a_name() {
     ];
     assert_snapshot!(shown.map(|(from, to)| refused(from, to)).join("\n"), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 36, column 8
-       |
-    36 | name = "--registry=http://example.org"
-       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    `--registry=http://example.org` is not a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`
+      | TOML parse error at line 36, column 8
+      |    |
+      | 36 | name = "--registry=http://example.org"
+      |    |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      | `--registry=http://example.org` is not a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`
     error: pins.toml is not valid
-    TOML parse error at line 36, column 8
-       |
-    36 | name = "git+https://example.org/x"
-       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    `git+https://example.org/x` is not a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`
+      | TOML parse error at line 36, column 8
+      |    |
+      | 36 | name = "git+https://example.org/x"
+      |    |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      | `git+https://example.org/x` is not a package's name: letters, digits, `-`, `_` and `.`, beginning with a letter or digit, perhaps after `@scope/`
     error: pins.toml is not valid
-    TOML parse error at line 37, column 11
-       |
-    37 | version = "latest"
-       |           ^^^^^^^^
-    `latest` is not an exact version of a package: it begins with a digit, and has letters, digits, `.`, `-`, `_`, `+` and `!`
+      | TOML parse error at line 37, column 11
+      |    |
+      | 37 | version = "latest"
+      |    |           ^^^^^^^^
+      | `latest` is not an exact version of a package: it begins with a digit, and has letters, digits, `.`, `-`, `_`, `+` and `!`
     "#);
 }
 
@@ -321,11 +321,11 @@ fn a_package_is_named_by_what_its_client_takes_for_a_name() {
 fn a_range_that_no_version_meets_is_refused() {
     assert_snapshot!(refused("version = \">=9\"", "version = \">=7, <3\""), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 58, column 11
-       |
-    58 | version = ">=7, <3"
-       |           ^^^^^^^^^
-    no version meets `>=7, <3`: all bounds have to hold together
+      | TOML parse error at line 58, column 11
+      |    |
+      | 58 | version = ">=7, <3"
+      |    |           ^^^^^^^^^
+      | no version meets `>=7, <3`: all bounds have to hold together
     "#);
 }
 
@@ -333,11 +333,11 @@ fn a_range_that_no_version_meets_is_refused() {
 fn a_rule_is_accepted_once() {
     assert_snapshot!(refused("[packaging]\n", "[gates]\naccept = [\"limits\", \"f16\", \"limits\"]\n\n[packaging]\n"), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 67, column 10
-       |
-    67 | accept = ["limits", "f16", "limits"]
-       |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    `limits` stands here twice
+      | TOML parse error at line 67, column 10
+      |    |
+      | 67 | accept = ["limits", "f16", "limits"]
+      |    |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      | `limits` stands here twice
     "#);
 }
 
@@ -367,23 +367,23 @@ fn the_manifest_and_what_goes_beside_it_take_no_artifacts_place() {
     let shown: Vec<_> = artifacts.iter().map(|artifact| manifest(artifact)).collect();
     assert_snapshot!(shown.join("\n"), @r#"
     error: pins.toml is not valid
-    at line 68, column 12
-       |
-    68 | manifest = "dist/decoder-webgpu.wasm.gz"
-       |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    [packaging]: the manifest would be dist/decoder-webgpu.wasm.gz, where the artifact dist/decoder-webgpu.wasm.gz is delivered: give `manifest` another name
+      | at line 68, column 12
+      |    |
+      | 68 | manifest = "dist/decoder-webgpu.wasm.gz"
+      |    |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      | [packaging]: the manifest would be dist/decoder-webgpu.wasm.gz, where the artifact dist/decoder-webgpu.wasm.gz is delivered: give `manifest` another name
     error: pins.toml is not valid
-    at line 68, column 12
-       |
-    68 | manifest = "dist/tvmjs.cjs.gz"
-       |            ^^^^^^^^^^^^^^^^^^^
-    [packaging]: the manifest would be dist/tvmjs.cjs.gz, where the artifact dist/tvmjs.cjs.gz is delivered: give `manifest` another name
+      | at line 68, column 12
+      |    |
+      | 68 | manifest = "dist/tvmjs.cjs.gz"
+      |    |            ^^^^^^^^^^^^^^^^^^^
+      | [packaging]: the manifest would be dist/tvmjs.cjs.gz, where the artifact dist/tvmjs.cjs.gz is delivered: give `manifest` another name
     error: pins.toml is not valid
-    at line 68, column 12
-       |
-    68 | manifest = "dist/weights"
-       |            ^^^^^^^^^^^^^^
-    [packaging]: the manifest would be dist/weights, where the artifact dist/weights is delivered: give `manifest` another name
+      | at line 68, column 12
+      |    |
+      | 68 | manifest = "dist/weights"
+      |    |            ^^^^^^^^^^^^^^
+      | [packaging]: the manifest would be dist/weights, where the artifact dist/weights is delivered: give `manifest` another name
     "#);
     // With --output the two meet elsewhere.
     let env = mini();
@@ -399,23 +399,23 @@ fn the_manifest_and_what_goes_beside_it_take_no_artifacts_place() {
 fn levels_and_targets_and_images_make_sense() {
     assert_snapshot!(refused("[packaging]\n", "[packaging]\nlevel = 11\n"), @r#"
     error: pins.toml is not valid
-    [packaging]: level 11 is not one of gzip's, 0 to 9
+      | [packaging]: level 11 is not one of gzip's, 0 to 9
     "#);
     assert_snapshot!(refused("target = \"apache-tvm\"", "target = \"apache\""), @r#"
     error: pins.toml is not valid
-    at line 43, column 10
-       |
-    43 | target = "apache"
-       |          ^^^^^^^^
-    [patch.two]: there is no [git.apache], no [package.apache] and no wheel `apache` in [python.wheels]
+      | at line 43, column 10
+      |    |
+      | 43 | target = "apache"
+      |    |          ^^^^^^^^
+      | [patch.two]: there is no [git.apache], no [package.apache] and no wheel `apache` in [python.wheels]
     "#);
     assert_snapshot!(refused("file = \"linux-x64-1.0.0.tgz\"", "path = \"linux-x64-1.0.0.tgz\""), @r#"
     error: pins.toml is not valid
-    TOML parse error at line 38, column 30
-       |
-    38 | files = [{ platform = "any", path = "linux-x64-1.0.0.tgz", sha256 = "<sha256>" }]
-       |                              ^^^^
-    unknown field `path`, expected one of `platform`, `package`, `file`, `sha256`, `size`
+      | TOML parse error at line 38, column 30
+      |    |
+      | 38 | files = [{ platform = "any", path = "linux-x64-1.0.0.tgz", sha256 = "<sha256>" }]
+      |    |                              ^^^^
+      | unknown field `path`, expected one of `platform`, `package`, `file`, `sha256`, `size`
     "#);
 }
 
@@ -444,11 +444,11 @@ fn a_file_that_is_not_there_or_not_toml_is_refused() {
     env.write("site/pins.toml", "schema = 1\n[recipe\n");
     assert_snapshot!(env.run(&["plan"]).code(1).stderr, @r#"
     error: pins.toml is not valid
-    TOML parse error at line 2, column 8
-      |
-    2 | [recipe
-      |        ^
-    unclosed table, expected `]`
+      | TOML parse error at line 2, column 8
+      |   |
+      | 2 | [recipe
+      |   |        ^
+      | unclosed table, expected `]`
     "#);
     env.write("site/pins.toml", b"schema = 1 # \xff\n");
     assert_snapshot!(env.run(&["plan"]).code(1).stderr, @r#"

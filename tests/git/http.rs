@@ -201,3 +201,29 @@ fn the_answer_of_a_server_that_is_none_of_gits_is_refused() {
     let error = field.fail(&checkout(&url, Oid::from_str(&"7".repeat(40)).unwrap()));
     assert_eq!(error.class(), Class::Unavailable);
 }
+
+#[test]
+fn a_password_in_a_mirror_is_in_no_log_report_or_error() {
+    for host_git in [false, true] {
+        let mut field = Field::new();
+        let nest = Nest::plant(&field);
+        if host_git {
+            field.use_host_git();
+        }
+        // Nobody listens there.
+        field.mirror("https://git.example/=http://user:S3CRETPW@127.0.0.1:1/a/");
+        field.mirror("https://git.example/=http://127.0.0.1:1/b/?token=S3CRETPW");
+        let url = "https://git.example/deep.git";
+        field.mirror(&format!("https://git.example/={}", field.path("pins/repositories").display()));
+        let report = field.fetch(&checkout(url, nest.deep)).unwrap();
+        let missing =
+            field.fetch_into(&checkout("http://S3CRETPW@127.0.0.1:1/d", nest.deep), &field.path("other")).unwrap_err();
+        let missing = rebuild_model::error::Error::from(missing);
+        let log = std::fs::read_to_string(field.log.path()).unwrap();
+        let error = format!("{missing} {:?} {:?} {:?}", missing.causes(), missing.detail(), missing.hint());
+        assert!(log.contains("127.0.0.1:1/a/") && error.contains("127.0.0.1:1/d"), "{log}\n{error}");
+        for text in [log, error, format!("{report:?}"), field.log.notes().join("\n")] {
+            assert!(!text.contains("S3CRETPW"), "{text}");
+        }
+    }
+}

@@ -113,12 +113,11 @@ fn a_builder_says_who_they_are_and_a_policy_demands_it() {
 
     For more information, try '--help'.
     error: ROOT/config/rebuild-model/config.toml is not valid
-    TOML parse error at line 1, column 14
-      |
-    1 | builder_id = "https:"
-      |              ^^^^^^^^
-    a builder's id is a URI, as in https://example.org/builders/release or urn:example:builder: this one has no host
-
+      | TOML parse error at line 1, column 14
+      |   |
+      | 1 | builder_id = "https:"
+      |   |              ^^^^^^^^
+      | a builder's id is a URI, as in https://example.org/builders/release or urn:example:builder: this one has no host
     hint: it may hold builder_id = "URI", and mirrors as "URL" = "PATH_OR_URL" below [mirrors]
     "#);
     assert_eq!(built_by(), mine);
@@ -188,21 +187,21 @@ fn what_is_no_policy_is_refused() {
     error: the policy ../policy/site.toml is not valid: it demands nothing
     error: the policy ../policy/site.toml is not valid: `https://github.com` in `sources` is not the beginning of an address: a scheme, and a host up to a `/`, are wanted
     error: the policy ../policy/site.toml is not valid
-    TOML parse error at line 2, column 1
-      |
-    2 | source = ["https://github.com/"]
-      | ^^^^^^
-    unknown field `source`, expected one of `schema`, `sources`, `commits`, `builders`, `isolation`, `recorded`, `signatures`
+      | TOML parse error at line 2, column 1
+      |   |
+      | 2 | source = ["https://github.com/"]
+      |   | ^^^^^^
+      | unknown field `source`, expected one of `schema`, `sources`, `commits`, `builders`, `isolation`, `recorded`, `signatures`
     error: the policy ../policy/site.toml is not valid: `signatures.threshold` is 0, and there are 0 keys
     error: cannot read the key ../policy/nowhere.pub
       because: No such file or directory (os error 2)
     hint: name a readable key file
     error: the policy ../policy/site.toml is not valid
-    TOML parse error at line 3, column 7
-      |
-    3 | tvm = ["main"]
-      |       ^^^^^^^^
-    `main` is not a full git object id: 40 lower-case hexadecimal digits
+      | TOML parse error at line 3, column 7
+      |   |
+      | 3 | tvm = ["main"]
+      |   |       ^^^^^^^^
+      | `main` is not a full git object id: 40 lower-case hexadecimal digits
     error: the policy ../policy/newer.toml is not valid: it has schema 2, and this version reads schema 1
     error: cannot read the policy ../policy
       because: it is not a regular file of at most 1 MiB

@@ -11,6 +11,7 @@ use super::{GitContext, GitError, How, library, protocol};
 use crate::interrupt::Interrupt;
 use crate::mirror::is_local;
 use crate::pins::Commit;
+use crate::printable::without_secrets;
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +107,7 @@ pub(super) fn obtain(
                 return Ok(Obtained {
                     repository,
                     listing,
-                    place: place.clone(),
+                    place: without_secrets(place).into_owned(),
                     how,
                     bytes,
                     fallbacks: search.fallbacks,
@@ -301,7 +302,7 @@ impl Search<'_> {
 
     fn fall_back(&mut self, text: &str) {
         self.context.log.note(format!("{}: {text}", self.source.path));
-        self.fallbacks.push(text.to_owned());
+        self.fallbacks.push(without_secrets(text).into_owned());
     }
 }
 
