@@ -11,14 +11,16 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     if path.metadata()?.is_file() { File::open(path) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
-/// The text of the regular file at `path`, which may have at most `most` bytes.
-pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+/// The bytes of the regular file at `path`, which may have at most `most`.
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(too_large(most));
-    }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+    if bytes.len() as u64 > most { Err(too_large(most)) } else { Ok(bytes) }
+}
+
+/// The text of the regular file at `path`, which may have at most `most` bytes.
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read(path, most)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
 /// The error of a file that has more than `most` bytes.

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::artifact::encoding::{EncodingError, FileId};
-use crate::bounded::read_head;
+use crate::bounded::{self, read_head};
 use crate::build::{Prepared, check_recorded};
 use crate::digest::Digest;
 use crate::error::{Class, Fault, Result};
@@ -50,6 +50,9 @@ pub const CONTENTS: &str = "bundle.json";
 
 /// The schema of [`CONTENTS`].
 const SCHEMA: u32 = 1;
+
+/// The most bytes of a manifest or an attestation: as many as a manifest may have.
+const LARGEST: u64 = 64 << 20;
 
 /// Who made a bundle.
 const PROGRAM: &str = concat!("rebuild-model ", env!("CARGO_PKG_VERSION"));
@@ -338,7 +341,7 @@ fn find_records(prepared: &Prepared, request: &Request) -> Result<Records> {
         _ => None,
     });
     // What was asked for has to be there; what is usual may be missing.
-    let read = |path: &Path, asked: bool| match fs::read(path) {
+    let read = |path: &Path, asked: bool| match bounded::read(path, LARGEST) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if !asked && error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(BundleError::Io { path: path.to_owned(), source }),

@@ -46,6 +46,14 @@ fn what_is_no_file_or_no_end_is_not_read() {
 }
 
 #[test]
+fn a_pipe_for_an_attestation_is_not_waited_for() {
+    let env = mini();
+    pipe(&env, "site/pipe");
+    let refused = env.run(&["bundle", "--offline", "--attestation", "pipe"]).code(2).stderr;
+    assert!(refused.contains("cannot use pipe\n  because: it is not a regular file"), "{refused}");
+}
+
+#[test]
 fn a_second_signal_ends_what_the_first_does_not_reach() {
     let env = mini();
     // Nobody reads what is printed, and there is no room for it.
