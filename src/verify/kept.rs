@@ -4,12 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use super::dispute::Dispute;
+use crate::bounded;
 use crate::digest::{Digest, Hasher, hash_file};
 use crate::journal;
 use crate::provenance::{Attestation, ResourceDescriptor};
-
-/// The most bytes of a journal that are read: some 100,000 steps.
-const LARGEST: u64 = 256 << 20;
 
 /// Whether the bill of materials at `path`, where there is one, is the attested one.
 pub(super) fn check_bill(attestation: &Attestation, path: &Path) -> Option<Dispute> {
@@ -30,12 +28,7 @@ pub(super) fn check_journal(attestation: &Attestation, path: &Path) -> Vec<Dispu
     let Some(stated) = stated.and_then(ResourceDescriptor::sha256_of) else {
         return vec![wrong(None, "the attestation has no digest of one".into())];
     };
-    let bytes = match fs::metadata(path).map(|metadata| (metadata.is_file(), metadata.len())) {
-        Ok((true, size)) if size <= LARGEST => fs::read(path),
-        Ok((true, size)) => Err(std::io::Error::other(format!("it has {size} bytes, and {LARGEST} are read"))),
-        Ok((false, _)) => Err(std::io::Error::other("it is not a regular file")),
-        Err(error) => Err(error),
-    };
+    let bytes = bounded::read(path, journal::LARGEST);
     let bytes = match bytes {
         Ok(bytes) => bytes,
         Err(error) => return vec![wrong(None, format!("{} cannot be read: {error}", path.display()))],
