@@ -13,8 +13,13 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 
 /// The bytes of the regular file at `path`, which may have at most `most`.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    if file.metadata()?.len() > most {
+        return Err(too_large(most));
+    }
+    // It may grow meanwhile.
     let mut bytes = Vec::new();
-    open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(too_large(most)) } else { Ok(bytes) }
 }
 

@@ -12,6 +12,7 @@ mod error;
 mod finding;
 mod json;
 mod kind;
+mod lossy;
 mod records;
 mod text;
 mod tree;

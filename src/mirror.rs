@@ -116,6 +116,16 @@ impl Mirrors {
         places
     }
 
+    /// What the rules mirror that belongs to a package registry by its host's name. Packages come
+    /// through the clients of their registries, which know nothing of these rules.
+    pub fn of_registries(&self) -> impl Iterator<Item = &str> {
+        let is_registry = |prefix: &&str| {
+            let host = prefix.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or(rest));
+            host.split(['.', '-', ':', '@']).any(|word| ["npm", "npmjs", "pypi"].contains(&word))
+        };
+        self.rules.iter().map(|rule| rule.prefix.as_str()).filter(is_registry)
+    }
+
     fn insert(&mut self, prefix: &str, replacement: &str, directory: &Path) {
         let replacement = if is_local(replacement) && !replacement.starts_with("file://") {
             directory.join(replacement).display().to_string()
@@ -240,6 +250,18 @@ mod tests {
         assert_eq!(mirrors.candidates("https://github.com/apache/tvm/sub")[0], "/srv/tvm/sub");
         let with_suffix = super::tests::mirrors(&["https://github.com/apache/tvm.git=/srv/tvm"]);
         assert_eq!(with_suffix.candidates("https://github.com/apache/tvm")[0], "/srv/tvm");
+    }
+
+    #[test]
+    fn rules_for_the_registries_of_packages_are_known() {
+        let mirrors = mirrors(&[
+            "https://registry.npm.example/=/srv/npm",
+            "https://pypi.example:443=/srv/pypi",
+            "https://git.example/npm/pypi=/srv/git",
+            "./npm/=/srv/git",
+        ]);
+        let found: Vec<&str> = mirrors.of_registries().collect();
+        assert_eq!(found, ["https://registry.npm.example/", "https://pypi.example:443"]);
     }
 
     #[test]

@@ -361,6 +361,44 @@ fn json_that_says_the_same_in_another_way_is_said_to() {
 }
 
 #[test]
+fn what_is_lost_in_reading_is_not_called_the_same() {
+    let desk = Desk::new();
+    for (name, before, after, said) in [
+        ("a.json", r#"{"a": 1, "a": 3}"#, r#"{"a": 2, "a": 3}"#, "a key stands twice"),
+        ("a.json", "[100000000000000000000001]", "[100000000000000000000002]", "more digits than were compared"),
+        ("a.json", "[0.10000000000000000001]", "[0.10000000000000000002]", "more digits than were compared"),
+        ("a.toml", "a=[1", "a=[2", "not valid TOML"),
+        ("a.toml", "a=1", "a=[2", "not valid TOML"),
+        ("a.toml", "a=inf", "a=nan", "values/lines"),
+    ] {
+        let report = desk.compare(name, before, after);
+        expect(&report, &[said]);
+        for same in ["white space", "comments", "every member is the same"] {
+            assert!(!lines(&report).join("\n").contains(same), "{before}: {:?}", lines(&report));
+        }
+        assert_eq!(report.verdict, Verdict::Differs);
+    }
+    expect(&desk.compare("a.toml", "a=1", "a=1 # one"), &["comments or the way it is written"]);
+    // A writer refuses a name that it has written, so the second one is renamed afterwards.
+    let renamed = |first: &str| {
+        let mut bytes = zip(&[("dup", first, 0o644), ("DUP", "same", 0o644)]);
+        for at in 0..bytes.len() - 3 {
+            if bytes[at..].starts_with(b"DUP") {
+                bytes[at..at + 3].copy_from_slice(b"dup");
+            }
+        }
+        bytes
+    };
+    let report = desk.compare("a.zip", renamed("1"), renamed("2"));
+    expect(&report, &["a name stands twice"]);
+    assert_eq!(report.verdict, Verdict::Differs);
+    // Something that belongs to no member is all that differs.
+    let plain = zip(&[("a", "1", 0o644)]);
+    let report = desk.compare("a.zip", &plain, [b"PK\x03\x04 before".as_slice(), &plain].concat());
+    assert!(report.verdict != Verdict::Equal);
+}
+
+#[test]
 fn a_manifest_tells_what_was_only_packed_in_another_way() {
     let desk = Desk::new();
     let entry = |packed: char, unpacked: char| {

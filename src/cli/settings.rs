@@ -7,6 +7,7 @@ use clap::Args;
 use crate::bundle::MIRRORS;
 use crate::error::{Class, Fault, Result};
 use crate::mirror::Mirrors;
+use crate::printable::{escape_name, without_secrets};
 use crate::settings::{Config, Settings, config_path};
 use crate::store::Store;
 
@@ -84,6 +85,13 @@ impl InputArgs {
             let config = Config::read(&path)?;
             mirrors.add_table(&config.mirrors, path.parent().unwrap_or(&here));
             builder = config.builder_id;
+        }
+        for prefix in mirrors.of_registries() {
+            let prefix = without_secrets(&escape_name(prefix)).into_owned();
+            tracing::warn!(
+                "the mirror of {prefix} serves files and repositories, and no packages: pip and npm take those from \
+                 where PIP_INDEX_URL and npm_config_registry, or their own configuration, say"
+            );
         }
         let variable = || std::env::var_os("REBUILD_CACHE").filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = match self.cache.clone().or_else(variable) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use super::finding::Sink;
 use super::{Body, DiffError, bytes, compare_files};
@@ -45,8 +45,8 @@ pub(super) fn compare_zips(left: &Body, right: &Body, depth: usize, sink: &mut S
     };
     let count = sink.count();
     compare_members(&before, &after, depth, sink, &mut extract)?;
-    say_if_nothing(count, left, right, sink, "zip");
-    Ok(())
+    let whole = names_each_once(left, before.len())? && names_each_once(right, after.len())?;
+    say_if_nothing(count, whole && is_whole(&before) && is_whole(&after), left, right, sink, "zip")
 }
 
 /// Compares two tar archives.
@@ -69,8 +69,7 @@ pub(super) fn compare_tars(left: &Body, right: &Body, depth: usize, sink: &mut S
     };
     let count = sink.count();
     compare_members(&before, &after, depth, sink, &mut extract)?;
-    say_if_nothing(count, left, right, sink, "tar");
-    Ok(())
+    say_if_nothing(count, is_whole(&before) && is_whole(&after), left, right, sink, "tar")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,14 +137,50 @@ fn compare_members(
     Ok(())
 }
 
-/// The members are the same, and the archives are not: something between them differs.
-fn say_if_nothing(count: u64, left: &Body, right: &Body, sink: &mut Sink, kind: &str) {
+/// No difference was found, and the archives are not the same: where all of every member was looked
+/// at, something between them differs.
+fn say_if_nothing(
+    count: u64,
+    whole: bool,
+    left: &Body,
+    right: &Body,
+    sink: &mut Sink,
+    kind: &str,
+) -> Result<(), DiffError> {
     if sink.count() > count {
-        return;
+        return Ok(());
     }
     let text = |body: &Body| format!("{} bytes", body.size);
-    let name = format!("{kind} structure: every member is the same, and the archives are not");
-    sink.add_repacked(&name, Some(&text(left)), Some(&text(right)));
+    if whole {
+        let name = format!("{kind} structure: every member is the same, and the archives are not");
+        sink.add_repacked(&name, Some(&text(left)), Some(&text(right)));
+        return Ok(());
+    }
+    let name = format!("{kind}: what was compared is the same; a name stands twice, or there is more than is unpacked");
+    sink.add(&name, Some(&text(left)), Some(&text(right)));
+    bytes::compare(left, right, sink)
+}
+
+/// Whether every member, and all of it, was looked at.
+fn is_whole(members: &Members) -> bool {
+    members.len() < MOST_MEMBERS && members.values().all(|member| member.content.is_some())
+}
+
+/// Whether a zip archive's directory has as many entries as there are names: of those with one name
+/// only the last can be opened. Their number stands in the record at the archive's end (APPNOTE.TXT,
+/// section 4.3.16).
+fn names_each_once(body: &Body, names: usize) -> Result<bool, DiffError> {
+    const RECORD: usize = 22;
+    let unreadable = |source| DiffError::Unreadable { path: body.path.clone(), source };
+    let mut file = body.open()?;
+    // A comment of up to 65535 bytes may follow.
+    file.seek(SeekFrom::Start(body.size.saturating_sub(RECORD as u64 + 0xffff))).map_err(unreadable)?;
+    let mut end = Vec::new();
+    file.take(RECORD as u64 + 0xffff).read_to_end(&mut end).map_err(unreadable)?;
+    let record = end.windows(RECORD).rev().find(|bytes| bytes.starts_with(b"PK\x05\x06"));
+    let entries = record.map(|bytes| usize::from(u16::from_le_bytes([bytes[10], bytes[11]])));
+    // The largest number says that the true one stands elsewhere.
+    Ok(entries.is_some_and(|entries| entries == names || (entries == 0xffff && names > entries)))
 }
 
 /// One of the archives cannot be listed.

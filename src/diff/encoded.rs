@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use super::finding::Sink;
 use super::{Body, DiffError, bytes, compare_files};
-use crate::artifact::decoding::{Decoded, decode};
+use crate::artifact::decoding::{Decoded, DecodingError, decode};
 use crate::pins::Encoding;
 
 /// The most bytes that are unpacked of one file.
@@ -24,12 +24,8 @@ pub(super) fn compare(
     let same = match (&first.unpacked, &second.unpacked) {
         (Ok(first), Ok(second)) => first.sha256 == second.sha256,
         (first, second) => {
-            let show = |result: &Result<_, _>| match result {
-                Ok(_) => "can be unpacked".to_owned(),
-                Err(error) => format!("{error}"),
-            };
             let name = if encoding == Encoding::Identity { other_encoding } else { encoding }.name();
-            sink.add(name, Some(&show(first)), Some(&show(second)));
+            sink.add(name, Some(&readable(first)), Some(&readable(second)));
             return bytes::compare(left, right, sink);
         }
     };
@@ -50,6 +46,17 @@ pub(super) fn compare(
         return Ok(());
     }
     sink.within("content", |sink| compare_files(&inside, &other, depth + 1, sink).map(drop))
+}
+
+/// Whether it can be unpacked, or why not.
+fn readable<T>(unpacked: &Result<T, DecodingError>) -> String {
+    match unpacked {
+        Ok(_) => "can be unpacked".to_owned(),
+        Err(DecodingError::TooLong(most)) => {
+            format!("more than {most} bytes are in it, which is the most that is unpacked here")
+        }
+        Err(error) => error.to_string(),
+    }
 }
 
 fn unpack(encoding: Encoding, body: &Body, sink: &Sink) -> Result<(Decoded, Body), DiffError> {
@@ -127,6 +134,12 @@ fn compare_headers(left: &Header, right: &Header, same_content: bool, sink: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_large_is_not_called_unexpected() {
+        let shown = readable::<()>(&Err(DecodingError::TooLong(LARGEST)));
+        assert_eq!(shown, "more than 2147483648 bytes are in it, which is the most that is unpacked here");
+    }
 
     #[test]
     fn a_header_is_read_field_by_field() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::finding::Sink;
-use super::{records, text};
+use super::{lossy, records, text};
 
 /// Keys by which the objects of an array are told from each other, where every one has one of its own.
 const IDENTITIES: [&str; 5] = ["name", "id", "path", "uri", "step"];
@@ -17,9 +17,12 @@ pub(super) fn compare_documents(left: &[u8], right: &[u8], sink: &mut Sink) {
     let count = sink.count();
     records::compare_known(&before, &after, sink);
     if sink.count() == count {
-        sink.within("white space, order of keys, or the way numbers are written", |sink| {
-            text::compare(left, right, sink);
-        });
+        let place = if lossy::loses(left) || lossy::loses(right) {
+            "text, in which a key stands twice or a number has more digits than were compared"
+        } else {
+            "white space, order of keys, or the way numbers are written"
+        };
+        sink.within(place, |sink| text::compare(left, right, sink));
     }
 }
 

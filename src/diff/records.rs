@@ -24,6 +24,9 @@ pub(super) fn compare_known(before: &Value, after: &Value, sink: &mut Sink) {
     if let (Some(before), Some(after)) = (before.as_object(), after.as_object()) {
         if let (Some(one), Some(other)) = (payload(before), payload(after)) {
             sink.within("payload", |sink| json::compare(&one, &other, sink));
+            if one == other && before.get("payload") != after.get("payload") {
+                sink.add("payload: its values are the same, and its bytes are not", None, None);
+            }
             return json::compare_objects(before, after, &["payload"], sink);
         }
         if is_statement(before) && is_statement(after) {
@@ -127,18 +130,21 @@ fn compare_plans(before: &Plan, after: &Plan, sink: &mut Sink) {
     sink.add_lines("plan", Some(&one), Some(&other), lines.collect());
 }
 
-/// Compares two TOML documents by key.
+/// Compares two TOML documents by key; what is no TOML, as any other text.
 pub(super) fn compare_tomls(left: &[u8], right: &[u8], sink: &mut Sink) {
-    let parse = |bytes: &[u8]| {
-        let table: toml::Table = toml::from_str(&String::from_utf8_lossy(bytes)).ok()?;
-        serde_json::to_value(table).ok()
+    let parse = |bytes: &[u8]| toml::from_str::<toml::Table>(&String::from_utf8_lossy(bytes)).ok();
+    let (Some(before), Some(after)) = (parse(left), parse(right)) else {
+        return sink.within("text that is not valid TOML", |sink| text::compare(left, right, sink));
     };
+    // JSON has no infinity and none of what is no number: such values are all one there.
+    let same = before == after;
     let count = sink.count();
-    if let (Some(before), Some(after)) = (parse(left), parse(right)) {
+    if let (Ok(before), Ok(after)) = (serde_json::to_value(before), serde_json::to_value(after)) {
         json::compare(&before, &after, sink);
     }
     if sink.count() == count {
-        sink.within("comments or the way it is written", |sink| text::compare(left, right, sink));
+        let place = if same { "comments or the way it is written" } else { "values" };
+        sink.within(place, |sink| text::compare(left, right, sink));
     }
 }
 

@@ -144,6 +144,17 @@ fn a_mirrors_password_is_written_nowhere() {
 }
 
 #[test]
+fn a_mirror_that_no_package_comes_from_is_said_to_be_one() {
+    let env = mini();
+    let said = env.build(&["--mirror", "https://registry.npm.example/=/srv/npm", "-w", &env.text("one")]).code(0);
+    assert!(
+        said.stderr.contains("mirror of https://registry.npm.example/") && said.stderr.contains("npm_config_registry")
+    );
+    let silent = env.build(&["--mirror", "https://git.example/npm/=/srv/npm", "-w", &env.text("other")]).code(0);
+    assert_eq!(silent.stderr, "");
+}
+
+#[test]
 fn a_tool_can_be_an_input_too() {
     let env = mini();
     std::fs::remove_file(env.path("bin/uv")).unwrap();
