@@ -62,6 +62,7 @@ pub mod smoke;
 pub mod step;
 pub mod store;
 pub mod ui;
+mod unique;
 pub mod verify;
 pub mod workspace;
 

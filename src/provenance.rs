@@ -20,7 +20,6 @@ mod sbom;
 mod statement;
 mod step_record;
 mod subjects;
-mod unique;
 
 pub use attestation::{Attestation, LARGEST};
 pub use builder_id::{BuilderId, NotABuilderId};

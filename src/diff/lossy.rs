@@ -1,18 +1,15 @@
 //! What is lost when a JSON document is read: the first of two values under one key, and digits that
 //! a 64-bit float does not have. Documents that are equal when read need not say the same then.
 
-use std::collections::BTreeSet;
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use crate::unique::Unique;
 
 /// Decimal digits that a 64-bit float always keeps.
 const KEPT: usize = 15;
 
 /// Whether the document, which can be read, says more than what is read of it.
 pub(super) fn loses(document: &[u8]) -> bool {
-    let distinct = serde_json::from_slice::<Distinct>(document).is_ok();
-    !distinct || numbers(document).any(is_rounded)
+    let unique = serde_json::from_slice::<Unique>(document).is_ok();
+    !unique || numbers(document).any(is_rounded)
 }
 
 /// The words of the document that are numbers: outside of texts every word that is none is `true`,
@@ -57,65 +54,6 @@ fn is_rounded(number: &str) -> bool {
     // Close to 0 a float has fewer digits, and in the end none.
     let is_tiny = number.parse::<f64>().is_ok_and(|value| value.abs() < f64::MIN_POSITIVE);
     digits > KEPT || (digits > 0 && is_tiny)
-}
-
-/// Any value in which no object has a key twice.
-struct Distinct;
-
-impl<'de> Deserialize<'de> for Distinct {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DistinctVisitor)
-    }
-}
-
-struct DistinctVisitor;
-
-impl<'de> Visitor<'de> for DistinctVisitor {
-    type Value = Distinct;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value without a key that stands twice")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Distinct, A::Error> {
-        let mut seen = BTreeSet::new();
-        while let Some(key) = map.next_key::<String>()? {
-            map.next_value::<Distinct>()?;
-            if !seen.insert(key) {
-                return Err(serde::de::Error::custom("a key stands twice"));
-            }
-        }
-        Ok(Distinct)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Distinct, A::Error> {
-        while sequence.next_element::<Distinct>()?.is_some() {}
-        Ok(Distinct)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Distinct, E> {
-        Ok(Distinct)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Distinct, E> {
-        Ok(Distinct)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Distinct, E> {
-        Ok(Distinct)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Distinct, E> {
-        Ok(Distinct)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Distinct, E> {
-        Ok(Distinct)
-    }
-
-    fn visit_unit<E>(self) -> Result<Distinct, E> {
-        Ok(Distinct)
-    }
 }
 
 #[cfg(test)]

@@ -19,13 +19,13 @@ use super::error::AttestationError;
 use super::keys::PrivateKey;
 use super::statement::Statement;
 use super::step_record::{self, StepRecord};
-use super::unique::Unique;
 use super::{BUILD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE};
 use crate::digest::Digest;
 use crate::pins::RelativePath;
 use crate::printable::{cut, escape_name};
 use crate::replace::replace;
 use crate::step::StepId;
+use crate::unique::Unique;
 
 /// The most bytes that an attestation may have.
 pub const LARGEST: u64 = 32 << 20;
