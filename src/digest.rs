@@ -218,8 +218,21 @@ fn hash_tree(root: &Path) -> io::Result<(Digest, u64)> {
     Ok((digest_of_tree(&lines), total))
 }
 
+/// The digest of a tree (see [`hash_path`]) in which these files stand, none of them executable, by path from
+/// its root, below no more directories than that takes.
+pub fn digest_of_files(files: impl IntoIterator<Item = (String, Digest)>) -> Digest {
+    let mut lines = BTreeMap::new();
+    for (path, digest) in files {
+        for (end, _) in path.match_indices('/') {
+            lines.insert(path.as_bytes()[..end].to_vec(), ('d', Digest::of(b"")));
+        }
+        lines.insert(path.into_bytes(), ('f', digest));
+    }
+    digest_of_tree(&lines)
+}
+
 /// The digest of a tree (see [`hash_path`]) from kind and digest of each entry, by path.
-pub fn digest_of_tree(entries: &BTreeMap<Vec<u8>, (char, Digest)>) -> Digest {
+fn digest_of_tree(entries: &BTreeMap<Vec<u8>, (char, Digest)>) -> Digest {
     let mut hasher = Hasher::new();
     for (name, (kind, digest)) in entries {
         hasher.update(format!("{kind} {digest} ").as_bytes());

@@ -12,8 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::bounded;
-use crate::build::LARGEST_PINS;
-use crate::build::Prepared;
+use crate::build::{LARGEST_PINS, Prepared};
 use crate::digest::hash_file;
 use crate::error::{Class, Fault, Result};
 use crate::exec::perform::Performer;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::dispute::Dispute;
 use super::traced::trace;
-use crate::digest::{Digest, digest_of_tree};
+use crate::digest::{Digest, digest_of_files};
 use crate::error::Error;
 use crate::key::KeyParts;
 use crate::manifest::{Entries, Manifest};
@@ -290,16 +290,7 @@ fn has_digests(dependency: &ResourceDescriptor) -> bool {
 
 /// The digest that a package step's output has when it delivers `entries`.
 fn digest_of_package(entries: &Entries) -> Digest {
-    let mut lines = BTreeMap::new();
-    let directory = ('d', Digest::of(b""));
-    lines.insert(b"files".to_vec(), directory);
-    lines.insert(b"manifest.json".to_vec(), ('f', Digest::of(Manifest::fresh(entries).as_bytes())));
-    for (path, entry) in entries {
-        let path = format!("files/{path}");
-        for (end, _) in path.match_indices('/') {
-            lines.insert(path.as_bytes()[..end].to_vec(), directory);
-        }
-        lines.insert(path.into_bytes(), ('f', entry.packed.sha256));
-    }
-    digest_of_tree(&lines)
+    let manifest = ("manifest.json".to_owned(), Digest::of(Manifest::fresh(entries).as_bytes()));
+    let files = entries.iter().map(|(path, entry)| (format!("files/{path}"), entry.packed.sha256));
+    digest_of_files(files.chain([manifest]))
 }

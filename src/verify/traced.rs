@@ -1,10 +1,8 @@
 //! Records against digests that are known from elsewhere: what was fetched from the pins, what was
 //! delivered from the subjects.
 
-use std::collections::BTreeMap;
-
 use super::dispute::Dispute;
-use crate::digest::{Digest, digest_of_tree};
+use crate::digest::{Digest, digest_of_files};
 use crate::exec::registry::with_wheels;
 use crate::manifest::Entries;
 use crate::plan::Plan;
@@ -76,9 +74,9 @@ fn listed<'a>(attestation: &Attestation, step: &'a Step, fetch: &FetchWheels, on
     }
     // Of several lists nobody states which wheel is of which.
     if only {
-        let line = |wheel: &ResourceDescriptor| Some((wheel.name().as_bytes().to_vec(), ('f', wheel.sha256_of()?)));
-        let lines: Option<BTreeMap<_, _>> = of_kind("wheel").map(line).collect();
-        known.extend(lines.map(|lines| of("wheels", "the wheels that went in", digest_of_tree(&lines))));
+        let file = |wheel: &ResourceDescriptor| Some((wheel.name().to_owned(), wheel.sha256_of()?));
+        let files: Option<Vec<_>> = of_kind("wheel").map(file).collect();
+        known.extend(files.map(|files| of("wheels", "the wheels that went in", digest_of_files(files))));
     }
     known
 }
@@ -98,20 +96,13 @@ fn delivered<'a>(package: &'a Package, entries: &Entries) -> Vec<Known<'a>> {
         if let Some(entry) = entries.get(format!("{}{suffix}", artifact.path).as_str()) {
             return of(entry.unpacked.sha256, Some(entry.unpacked.size));
         }
-        let mut lines = BTreeMap::new();
-        for (path, entry) in entries {
-            let Some(inside) =
-                path.as_str().strip_prefix(artifact.path.as_str()).and_then(|rest| rest.strip_prefix('/'))
-            else {
-                continue;
-            };
-            let name = inside.strip_suffix(suffix).unwrap_or(inside);
-            for (end, _) in name.match_indices('/') {
-                lines.insert(name.as_bytes()[..end].to_vec(), ('d', Digest::of(b"")));
-            }
-            lines.insert(name.as_bytes().to_vec(), ('f', entry.unpacked.sha256));
-        }
-        if lines.is_empty() { None } else { of(digest_of_tree(&lines), None) }
+        let directory = format!("{}/", artifact.path);
+        let inside = entries.iter().filter_map(|(path, entry)| {
+            let inside = path.as_str().strip_prefix(&directory)?;
+            Some((inside.strip_suffix(suffix).unwrap_or(inside).to_owned(), entry.unpacked.sha256))
+        });
+        let files: Vec<_> = inside.collect();
+        if files.is_empty() { None } else { of(digest_of_files(files), None) }
     };
     // Of files in parts the subjects are the parts.
     if package.split { Vec::new() } else { package.artifacts.iter().filter_map(known).collect() }
